@@ -25,7 +25,7 @@ import uvloop
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
-from penstock.runtime.etcd_cluster import start_etcd
+from penstock.runtime.local_cluster.etcd_cluster import start_etcd
 
 KEYS = 1_000
 VALUE = bytes(300)

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from penstock.cli.queue_settings import shown
+from penstock.cli.queues.settings import shown
 from penstock.model.setting import EXTENSION, SettingRow
 from penstock.model.settings import SETTINGS
 

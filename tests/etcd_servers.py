@@ -18,8 +18,8 @@ import pytest
 from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_messages import StatusAnswer
 from penstock.metadata.store.etcd_settings import parse_etcd_url
-from penstock.runtime.etcd_cluster import EtcdCluster, plan_members
-from penstock.runtime.etcd_process import EtcdProcess, find_etcd
+from penstock.runtime.local_cluster.etcd_cluster import EtcdCluster, plan_members
+from penstock.runtime.local_cluster.etcd_process import EtcdProcess, find_etcd
 from tests.ports import pairs_of_ports
 
 _namespaces = itertools.count(1)

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator
 from functools import cache
 
-from penstock.cluster.local_plan import PORTS_OF_ROLE, Role
+from penstock.cluster.local.local_plan import PORTS_OF_ROLE, Role
 from penstock.runtime.local_cluster.ports import is_free
 
 RANGES = [range(first, first + 450) for first in range(10_000, 19_000, 450)]

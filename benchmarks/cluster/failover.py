@@ -16,7 +16,7 @@ from benchmarks.cluster.stage import NODES, ClusterServer, read_partitions, runn
 from benchmarks.figures import Figure, figure, percentile
 from benchmarks.processes import BenchError
 from benchmarks.stage import Stage
-from penstock.cluster.layout import PartitionEntry, encode, partition_key
+from penstock.cluster.layout.entries import PartitionEntry, encode, partition_key
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
 
 QUEUE = "failover"

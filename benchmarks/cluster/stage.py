@@ -11,18 +11,18 @@ from typing import TypeVar
 import penstock
 from benchmarks.processes import BenchError
 from benchmarks.stage import Server, Stage
-from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
-from penstock.cluster.local_plan import Role, plan_cluster
+from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_partition
+from penstock.cluster.local.local_plan import Role, plan_cluster
 from penstock.metadata.remote.settings import read_secret
-from penstock.metadata.seals import layout_sealers
+from penstock.metadata.seals.seals import layout_sealers
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.metadata.store.sealed import sealed
 from penstock.model.errors import PenstockError
-from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError
 from penstock.runtime.local_cluster.balancer import BalancerMissingError
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
+from penstock.runtime.local_cluster.etcd_process import EtcdFailedError, EtcdMissingError
 from penstock.runtime.local_cluster.ports import ports_of
 from penstock.runtime.local_cluster.running import cpu_seconds, resident_bytes
 

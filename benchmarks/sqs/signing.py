@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from benchmarks.sqs.tasks import Endpoint
-from penstock.sqs.json_protocol import CONTENT_TYPE, TARGET_PREFIX
 from penstock.sqs.names import DEFAULT_REGION
-from penstock.sqs.signing_keys import SERVICE, TERMINATOR, derive_key, sha256_hex
+from penstock.sqs.protocols.json_protocol import CONTENT_TYPE, TARGET_PREFIX
+from penstock.sqs.signing.signing_keys import SERVICE, TERMINATOR, derive_key, sha256_hex
 
 _SIGNED_HEADERS = "content-type;host;x-amz-date;x-amz-target"
 

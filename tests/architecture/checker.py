@@ -56,11 +56,16 @@ class Module:
 
 
 def package_of(module_name: str) -> str:
-    """The row of the tables that a module belongs to: `penstock.queue.machine` -> `queue`."""
+    """The row of the tables that a module belongs to: `penstock.queue.machine` -> `queue`; the longest name that has a row."""
     parts = module_name.split(".")
     if len(parts) == 1:
         return parts[0]
-    return "cli" if parts[1] == "__main__" else parts[1]
+    if parts[1] == "__main__":
+        return "cli"
+    for end in range(len(parts), 2, -1):
+        if (row := ".".join(parts[1:end])) in rules.MAY_IMPORT:
+            return row
+    return parts[1]
 
 
 def check(root: Path) -> list[Violation]:
@@ -138,13 +143,15 @@ def own_imports(module: Module, names: set[str]) -> Iterator[tuple[str, int]]:
 
 
 def module_named(target: str, names: set[str]) -> str:
-    """`penstock.model.errors.QueueFull` -> `penstock.model.errors`: the longest prefix that is a module."""
+    """`penstock.model.errors.QueueFull` -> `penstock.model.errors`: the longest prefix that is a module or has a row."""
     parts = target.split(".")
+    if len(parts) == 1:
+        return "penstock"
     for end in range(len(parts), 1, -1):
-        if (prefix := ".".join(parts[:end])) in names:
+        # A folder without `__init__.py` is still a package where it has a row.
+        if (prefix := ".".join(parts[:end])) in names or ".".join(parts[1:end]) in rules.MAY_IMPORT:
             return prefix
-    # A package without `__init__.py` is still a package; any other name is one that the root exports.
-    return ".".join(parts[:2]) if len(parts) > 1 and parts[1] in rules.MAY_IMPORT else "penstock"
+    return "penstock"  # any other name is one that the root exports
 
 
 # --- the rules ----------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ A package that stands in neither table may not exist: add a row here first, and 
 """
 
 # --- who may import whom ------------------------------------------------------------------------------------
-# "penstock" is `penstock/__init__.py`, "config" may be a module or a package. Every package may import itself.
+# "penstock" is `penstock/__init__.py`, "config" may be a module or a package. Every package may import itself. A folder inside
+# a package may have a row too (`a.b`); then it counts as a package beside the rest of that package.
 
 MAY_IMPORT: dict[str, set[str]] = {
     # thinking
@@ -15,37 +16,51 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"model"},
     "metrics": {"model", "wire"},
     "replication": {"model"},
+    # what a node asks of a replication model
+    "replication.interface": {"model", "storage", "wire"},
     "cluster": {"model"},
-    "routing": {"model", "wire", "cluster"},
+    "steps": {"model", "wire"},
+    "routing": {"model", "wire", "cluster", "steps"},
     "sqs": {"model"},
     "columnar": {"model"},
     "client_core": {"model", "wire"},  # what a client decides: run by the client and by the simulation
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
-    "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster", "columnar"},
+    "backend": {"model", "ordering", "queue", "wire", "storage", "columnar", "replication.interface"},
+    # a replication model on a node: what the node is for a partition that has replicas
+    "replication.primary_secondary.node": {
+        *("model", "ordering", "queue", "wire", "storage", "columnar"),
+        *("replication", "replication.interface", "cluster", "backend"),
+    },
     # doing
     "config": {"model"},
+    "streams": {
+        "model",
+        "wire",
+    },  # connections of frames over an event loop, for clients, metadata and servers
     # elections are campaigns (`cluster/membership`) over a store, and a mirror asks the store in the same words
-    "metadata": {"model", "wire", "cluster"},
+    "metadata": {"model", "wire", "cluster", "streams"},
     "usage": {"model", "columnar"},
-    "manager": {"model", "cluster", "metadata"},
     # the data pipeline: a client like any other, that the queue itself knows nothing of; it shows its own figures the way
     # servers do, and names messages by the ids that front ends give them
     "pipeline": {"model", "wire", "columnar", "client", "penstock", "metrics", "frontend"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
-    "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
-    "client": {"model", "ordering", "wire", "client_core"},
+    "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage", "steps"},
+    "client": {"model", "ordering", "wire", "client_core", "streams"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
-        *("cluster", "manager", "routing", "columnar"),
+        *("cluster", "routing", "columnar", "steps", "streams", "replication.primary_secondary.node"),
     },
     "simulation": {
         *("model", "queue", "ordering", "wire", "storage", "backend"),
         *(
             "cluster",
             "replication",
+            "replication.interface",
+            "replication.primary_secondary.node",
             "routing",
+            "steps",
         ),  # whole clusters: the manager decides, and its bugs are planted
         "client_core",  # producers and consumers decide as those of the client library do
         "columnar",  # what the log of lifecycles says is read, and compared with the records
@@ -84,17 +99,20 @@ MAY_TOUCH: dict[str, set[str]] = {
     "wire": NOTHING,
     "metrics": NOTHING,
     "replication": NOTHING,
+    "replication.interface": NOTHING,
     "cluster": NOTHING,
+    "steps": NOTHING,
     "routing": NOTHING,
     "sqs": NOTHING,
     "columnar": NOTHING,
     "client_core": NOTHING,
     "storage": {"log"},
     "backend": {"log"},
+    "replication.primary_secondary.node": {"log"},
     "config": {"system", "disk"},
+    "streams": {"event loop"},
     "metadata": {"event loop", "threads", "system", "disk", "clock", "log"},
     "usage": {"log"},
-    "manager": {"event loop", "log"},
     "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},
     "runtime": EVERYTHING - {"terminal"},

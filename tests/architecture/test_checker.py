@@ -47,8 +47,9 @@ def test_a_clean_tree_has_no_violations(tmp_path: Path) -> None:
 def test_every_import_that_the_table_does_not_allow_is_reported(tmp_path: Path, importer: str) -> None:
     others = sorted(set(rules.MAY_IMPORT) - {importer, "penstock"})
     source = "".join(f"from penstock.{other}.two import thing\n" for other in others)
-    assert plant(tmp_path, **{f"{importer}__one": source}) == [
-        Violation(f"penstock/{importer}/one.py", line, f"`{importer}` may not import `{other}`")
+    folder = importer.replace(".", "/")
+    assert plant(tmp_path, **{f"{importer}.one".replace(".", "__"): source}) == [
+        Violation(f"penstock/{folder}/one.py", line, f"`{importer}` may not import `{other}`")
         for line, other in enumerate(others, start=1)
         if other not in rules.MAY_IMPORT[importer]
     ]
@@ -74,6 +75,15 @@ def test_every_form_of_import_is_seen(tmp_path: Path, statement: str) -> None:
     assert texts(violations) == ["`model` may not import `queue`"]
 
 
+def test_a_folder_with_a_row_is_a_package_beside_the_rest(tmp_path: Path) -> None:
+    violations = plant(
+        tmp_path,
+        replication__core="from penstock.backend import node\n",
+        replication__primary_secondary__node__one="from penstock.backend import node\n",
+    )
+    assert texts(violations) == ["`replication` may not import `backend`"]
+
+
 def test_the_root_is_a_layer_of_its_own(tmp_path: Path) -> None:
     assert texts(plant(tmp_path, client__link="from penstock import __version__\n")) == [
         "`client` may not import `penstock`"
@@ -81,7 +91,7 @@ def test_the_root_is_a_layer_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_import_of_a_package_that_is_not_written_yet_is_judged_too(tmp_path: Path) -> None:
-    assert texts(plant(tmp_path, model__errors="from penstock.runtime.disk import RealDisk\n")) == [
+    assert texts(plant(tmp_path, model__errors="from penstock.runtime.disk.disk import RealDisk\n")) == [
         "`model` may not import `runtime`"
     ]
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from penstock.backend.node import Environment, Node
+from penstock.backend.node.node import Environment, Node
 from penstock.model.batch import Batch, Buffer, encode_parts
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
@@ -78,11 +78,15 @@ class NodeHarness:
         identity = Identity("node-under-test", b"s" * 32)
         store = Store.open(self.disk, self.options, identity)
         environment = Environment("0.1.0", "/simulated", lambda: (0.0, 0), self.clock)
-        self.node = Node(store, environment, self.now_ms)
+        self.node = self.make_node(store, environment)
         self.readers = {1: FrameReader()}
         self.arrived: dict[int, list[Arrived]] = {1: []}
         self.node.connected(1)
         self.call(messages.Hello([1], "test"))
+
+    def make_node(self, store: Store, environment: Environment) -> Node:
+        """The node under test."""
+        return Node(store, environment, self.now_ms)
 
     def clock(self) -> ClockInterval | None:
         """What the node knows of the time."""

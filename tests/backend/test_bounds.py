@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from penstock.backend.upkeep_times import UpkeepTimes
-from penstock.backend.waiting import Waiter, WaitingRoom
+from penstock.backend.receive.waiting import Waiter, WaitingRoom
+from penstock.backend.upkeep.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages

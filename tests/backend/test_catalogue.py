@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from penstock.backend.catalogue import Catalogue
+from penstock.backend.admin.catalogue import Catalogue
+from penstock.model.errors import PenstockError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved
 from penstock.model.settings import QueueSettings
 
@@ -45,3 +46,14 @@ def test_a_queue_that_waits_to_be_removed_is_without_a_name_after_a_restart_too(
     assert again.deleting == {2}
     assert again.named("orders") is None
     assert 2 in again.partitions
+
+
+def test_a_queue_is_found_by_its_id_only_under_its_own_name() -> None:
+    catalogue = Catalogue()
+    for number, name in ((2, "orders"), (3, "invoices"), (7, "orders")):
+        catalogue.apply(QueueCreated(number, name, SETTINGS, 0))
+    assert catalogue.find("orders", 2).queue_id == 2
+    catalogue.apply(QueueDeleted(2, 0))
+    for number in (2, 3, 9):
+        with pytest.raises(PenstockError, match="there is no queue 'orders'"):
+            catalogue.find("orders", number)

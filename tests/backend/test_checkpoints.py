@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from penstock.backend import checkpoints
+from penstock.backend.upkeep import checkpoints
 from penstock.model import limits
 from penstock.queue.partition import Partition
 from penstock.simulation.partition_state import differences, inconsistencies

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.backend.clock_desk import ClockDesk
+from penstock.backend.node.clock_handler import ClockDesk
 from penstock.model import limits
 from penstock.model.batch import Buffer, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
@@ -113,7 +113,7 @@ def test_the_time_is_told_while_other_answers_wait_for_the_disk() -> None:
     flush.run()
     node.flushed(flush, harness.now_ms)
     ((_, buffers),) = node.take_output()
-    ((request_id, head, _),) = FrameReader().feed(b"".join(buffers))
+    ((request_id, head, _, _),) = FrameReader().feed(b"".join(buffers))
     assert request_id == 901
     assert isinstance(messages.decode_answer(head), messages.SendResult)
 
@@ -125,6 +125,6 @@ def test_a_node_tells_the_time_only_to_who_has_said_hello() -> None:
     harness.node.handle(2, Frame(1, head, memoryview(b"")), harness.now_ms)
     harness.node.take_flush()
     ((connection, buffers),) = harness.node.take_output()
-    ((_, answer, _),) = FrameReader().feed(b"".join(buffers))
+    ((_, answer, _, _),) = FrameReader().feed(b"".join(buffers))
     assert connection == 2
     assert isinstance(messages.decode_answer(answer), messages.Failed)

@@ -8,7 +8,7 @@ from penstock.model.batch import encode, encode_parts
 from penstock.model.origin import Origin
 from penstock.model.records import Sent
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving
+from penstock.queue.decisions import move as moving
 from penstock.simulation.disk import PowerLoss
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages

@@ -98,7 +98,7 @@ def test_what_has_nowhere_to_go_goes_with_its_queue_and_is_told_of(caplog: pytes
     node.call(messages.DeleteQueue("dead"))
     with caplog.at_level(logging.WARNING):
         node.call(messages.DeleteQueue("orders"))
-    assert "1 messages go with the deleted queue 'orders'" in caplog.text
+    assert "deleted 1 messages with queue 'orders'" in caplog.text
     assert "'dead'" in caplog.text
     assert "orders" not in holds(node)
     changes = [row["change"] for row in rows_of(node, orders)]
@@ -142,3 +142,13 @@ def test_a_deleted_queue_that_is_found_to_be_damaged_stays_for_whoever_repairs_i
     node.turn()
     assert "dead" in holds(node)
     assert parts.catalogue.damages() != []
+
+
+def test_a_deleted_queue_that_waits_does_not_expire_as_well() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", idle_expiry_ms=10_000)
+    node.send(orders, [b"later"], delays_ms=[60_000])
+    node.node._parts.fence(node.show("dead").queue_id, DamagedEntryError("segment", 0, "a test says so"))
+    node.call(messages.DeleteQueue("orders"))
+    node.advance(30_000)
+    assert "orders" in holds(node)

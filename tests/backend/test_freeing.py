@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.backend import freeing
-from penstock.backend.freeing import Freeing
+from penstock.backend.upkeep import freeing
+from penstock.backend.upkeep.freeing import Freeing
 from penstock.model.batch import encode_parts
 from penstock.model.records import Purged
-from penstock.queue import snapshot, taking_apart
-from penstock.queue.capture import Capture
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot import snapshot, taking_apart
+from penstock.queue.snapshot.capture import Capture
 from penstock.wire import messages
 from tests.backend.harness import NodeHarness
-from tests.backend.replication import test_installing
-from tests.backend.replication.test_failover import assert_same
 from tests.queue import large_states, recount
+from tests.replication.primary_secondary.node import test_installing
+from tests.replication.primary_secondary.node.test_failover import assert_same
 
 ROWS = 5_000
 

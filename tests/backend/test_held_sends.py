@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.backend.held_sends import HeldSend, HeldSends
+from penstock.backend.send.held_sends import HeldSend, HeldSends
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Send
@@ -60,3 +60,13 @@ def test_all_queues_together_are_bounded_too(way: str) -> None:
     left = 60 if way in ("overdue", "drop") else 30
     sends.add(held(3, bytes(left)), "")
     refused(sends, held(3, b"x"))
+
+
+def test_a_queue_on_which_only_a_lost_client_waited_is_empty() -> None:
+    sends = HeldSends(100)
+    sends.add(held(1, bytes(60)), "")
+    sends.add(held(2, bytes(40), connection=2), "")
+    sends.leave_connection(1)
+    assert sends.queues() == [2]
+    assert sends.first(1) is None
+    sends.add(held(3, bytes(60)), "")

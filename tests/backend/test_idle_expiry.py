@@ -30,7 +30,7 @@ def test_a_queue_that_nobody_uses_goes_when_its_time_is_up_and_says_so(
         node.advance(1)
     assert not exists(node, "reply")
     assert exists(node, "orders")
-    assert "deleted queue 'reply' with 1 messages: nobody used it for 10 s" in caplog.text
+    assert "deleted queue 'reply' with 1 messages: it was unused for its idle expiry of 10 s" in caplog.text
     node.crash()
     assert not exists(node, "reply"), "the deletion is a record like any other"
 
@@ -141,3 +141,12 @@ def test_a_queue_that_dead_letters_arrive_in_is_in_use() -> None:
     assert exists(node, "dead")
     node.advance(EXPIRY_MS)
     assert not exists(node, "dead")
+
+
+def test_a_queue_whose_idle_expiry_is_taken_away_stays() -> None:
+    node = NodeHarness()
+    node.create("reply", idle_expiry_ms=EXPIRY_MS)
+    node.advance(EXPIRY_MS // 2)
+    node.call(messages.AlterQueue("reply", {"idle_expiry_ms": None}))
+    node.advance(10 * EXPIRY_MS)
+    assert exists(node, "reply")

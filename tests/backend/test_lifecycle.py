@@ -206,7 +206,7 @@ def test_a_report_whose_record_is_lost_is_repeated_under_the_same_numbers(
 ) -> None:
     queue = node.create("orders", lifecycle=True)
     node.send(queue, [b"a"])
-    name = "penstock.backend.lifecycle_reports.LifecycleReported"
+    name = "penstock.backend.lifecycle.reports.LifecycleReported"
 
     def no_room(*_: object) -> object:
         raise PenstockError(ErrorCode.OVERLOADED, "between report and record")

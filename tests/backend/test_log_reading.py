@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from penstock.backend.logs import reading as log_reading
 from penstock.model import limits
 from penstock.model.batch import encode_parts
 from penstock.simulation.disk import SimulatedDisk
@@ -345,3 +346,20 @@ def test_readers_see_the_stamps_of_messages() -> None:
     answer = node.call(messages.ReadLog(log, 3))
     assert isinstance(answer, messages.LogSlice)
     assert [(b.stamp_us, b.process, b.counter) for b in answer.batches] == [(9, 7, 42)]
+
+
+def test_nothing_is_read_for_a_reader_that_is_gone_before_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_reading, "_JOBS_AT_ONCE", 1)
+    node, log, _ = filled()
+    node.crash()
+    log = node.show("events").queue_id
+    for number in (9_001, 9_002):
+        head = memoryview(messages.encode_message(messages.ReadLog(log, 1, wait_ms=60_000)))
+        node.node.handle(1, Frame(number, head, memoryview(b"")), node.now_ms)
+    jobs = node.node.take_jobs()
+    assert len(jobs) == 1, "one after the other"
+    node.call(messages.Unsubscribe(9_002))
+    for job in jobs:
+        job.run()
+        node.node.job_done(job, node.now_ms)
+    assert node.node.take_jobs() == []

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.backend.environment import Environment
-from penstock.backend.node import Node
+from penstock.backend.node.environment import Environment
+from penstock.backend.node.node import Node
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.simulation.disk import SimulatedDisk
+from penstock.storage.entry import OFFSET_MASK, POSITION_SHIFT
 from penstock.storage.errors import StorageDamagedError
 from penstock.storage.identity import Identity
+from penstock.storage.journal_file import journal_name
 from penstock.storage.options import StorageOptions
 from penstock.storage.recovery import Entry, JournalTail
 from penstock.storage.store import Store
@@ -142,3 +144,25 @@ def test_a_whole_journal_fences_nothing() -> None:
     answer = server.ask(messages.Receive(queue_id, 10))
     assert isinstance(answer, messages.Delivery)
     assert sum(head.count for head in answer.batches) == 4
+
+
+def test_a_queue_whose_only_messages_cannot_be_read_is_fenced_and_not_taken_for_empty() -> None:
+    server, orders = filled()
+    made = server.ask(messages.CreateQueue("invoices", QueueSettings()))
+    assert isinstance(made, messages.QueueDescription)
+    server.ask(messages.Send(made.queue_id), encode_parts([b"the only one"]))
+    position = next(
+        iter(server.node._parts.catalogue.partitions[made.queue_id].table.chunks.values())
+    ).positions[0]
+    server.ask(messages.CreateQueue("made-later", QueueSettings()))
+    # Made behind the damage, without any record; and another flush proves that the message was on disk.
+    server.ask(messages.CreateQueue("made-last", QueueSettings()))
+    server.disk.flip_bit(journal_name(position >> POSITION_SHIFT), (position & OFFSET_MASK) + 4, 3)
+    for _ in range(2):
+        server = server.restarted()
+        assert "it cannot be shown that no record of this partition was there" in server.damage[made.queue_id]
+        assert list(server.damage) == [orders, made.queue_id]
+        answer = server.ask(messages.Send(made.queue_id), encode_parts([b"one more"]))
+        assert isinstance(answer, messages.Failed)
+        assert answer.code == ErrorCode.QUEUE_DAMAGED
+        server.checkpoint()

@@ -6,7 +6,7 @@ from penstock.model import limits
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.records import EpochBegan
-from penstock.queue.decision import Written
+from penstock.queue.decisions.decision import Written
 from penstock.wire import messages
 from tests.backend.harness import NodeHarness
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.model.records import CATALOGUE, Purged, QueueRemoved, Sent, encode_record
-from penstock.queue import snapshot
+from penstock.queue.snapshot import snapshot
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.errors import StorageDamagedError, StorageVersionError
 from penstock.storage.identity import Identity

@@ -304,3 +304,34 @@ def test_a_subscription_that_would_never_end_is_refused() -> None:
     assert node.fail(messages.Subscribe(orders, 10, visibility_timeout_ms=0)).code == "bad-request"
     assert node.fail(messages.Subscribe(eager, 10)).code == "bad-request"
     node.start(messages.Subscribe(eager, 10, visibility_timeout_ms=1_000))
+
+
+def test_a_request_of_a_connection_that_is_gone_is_not_carried_out() -> None:
+    """What was read from it before it broke may come after its end."""
+    node = NodeHarness()
+    orders = node.create("orders")
+    other = node.connect()
+    node.node.disconnected(other, node.now_ms)
+    body = encode_parts([b"late"])
+    head = memoryview(messages.encode_message(messages.Send(orders)))
+    node.node.handle(other, Frame(7, head, memoryview(body)), node.now_ms)
+    node.turn()
+    assert node.arrived[other] == []
+    assert node.receive(orders).bodies == []
+
+
+def test_a_queue_that_is_deleted_in_the_turn_in_which_it_gets_messages_serves_nobody() -> None:
+    node = NodeHarness()
+    orders = node.create("orders")
+    waiting = node.start(messages.Receive(orders, 1, wait_ms=5_000))
+    requests: list[tuple[messages.Request, bytes]] = [
+        (messages.Send(orders), encode_parts([b"a"])),
+        (messages.DeleteQueue("orders"), b""),
+    ]
+    for number, (request, body) in enumerate(requests):
+        head = memoryview(messages.encode_message(request))
+        node.node.handle(1, Frame(9_000 + number, head, memoryview(body)), node.now_ms)
+    node.turn()
+    (arrived,) = node.answers(waiting)
+    assert isinstance(arrived.answer, messages.Failed)
+    assert arrived.answer.code == "queue-not-found"

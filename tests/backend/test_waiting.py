@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.backend.waiting import Waiter, WaitingRoom
+from penstock.backend.receive.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.wire import messages
 from penstock.wire.frames import Frame

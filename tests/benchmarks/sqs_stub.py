@@ -14,10 +14,10 @@ from uuid import uuid4
 import msgspec
 
 from benchmarks.sqs.tasks import Endpoint
-from penstock.sqs.authorization import read_authorization
-from penstock.sqs.http import HttpRequest, request_of
-from penstock.sqs.signature import verify_signature
-from penstock.sqs.signing_keys import SigningKeys
+from penstock.sqs.protocols.http import HttpRequest, request_of
+from penstock.sqs.signing.authorization import read_authorization
+from penstock.sqs.signing.signature import verify_signature
+from penstock.sqs.signing.signing_keys import SigningKeys
 
 SECRET = "a secret of the test"
 

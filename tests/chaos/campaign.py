@@ -8,11 +8,11 @@ import time
 from collections.abc import Awaitable, Callable
 
 import penstock
-from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
-from penstock.cluster.local_plan import Role
-from penstock.manager.manager import OFFICE
+from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_partition
+from penstock.cluster.local.local_plan import Role
 from penstock.metadata.election import PREFIX
 from penstock.metadata.store.etcd import open_etcd_store
+from penstock.runtime.cluster.manager import OFFICE
 from penstock.runtime.local_cluster.cluster import StartFailedError
 from tests.chaos.faults import Fault, faults
 from tests.chaos.outcome import Outcome

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, plan_cluster
+from penstock.cluster.local.local_plan import ROLES, ClusterPlan, Planned, Role, plan_cluster
 from penstock.runtime.local_cluster import running
 from penstock.runtime.local_cluster.balancer import reload_balancer
 from penstock.runtime.local_cluster.cluster import LocalCluster

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     CapacityEntry,
     DrainEntry,
     LayoutEntry,
@@ -29,7 +29,7 @@ from penstock.cluster.layout import (
     queue_key,
     unclean_key,
 )
-from penstock.cluster.local_plan import plan_cluster
+from penstock.cluster.local.local_plan import plan_cluster
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import Entry
 from penstock.model.settings import QueueSettings
@@ -212,7 +212,7 @@ def test_what_is_not_there_is_said(etcd: EtcdServers, tmp_path: Path) -> None:
 def test_only_one_starts_a_cluster_in_a_directory(tmp_path: Path) -> None:
     with ClusterDirectory(tmp_path / "new").starting():
         second = run("cluster", "up", "--detach", "--base-port", "0", "--data", str(tmp_path / "new"))
-    assert (second.code, "by somebody else" in second.errors) == (1, True), second.errors
+    assert (second.code, "another process is starting a cluster" in second.errors) == (1, True), second.errors
     assert not (tmp_path / "new" / "cluster.json").exists()
 
 

@@ -17,11 +17,11 @@ from pyspark.core import context
 from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline_place import pipeline_errors
-from penstock.cli.pipeline_run import missing_text
-from penstock.cli.pipeline_signals import interruptible_start
-from penstock.cluster.capacity import capacity_facts, warning
-from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
+from penstock.cli.pipeline.place import pipeline_errors
+from penstock.cli.pipeline.run import missing_text
+from penstock.cli.pipeline.signals import interruptible_start
+from penstock.cluster.layout.capacity import capacity_facts, warning
+from penstock.cluster.layout.entries import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
 from tests.cli.conftest import Penstock
@@ -154,7 +154,7 @@ def test_an_audit_trail_that_is_not_there_is_said(penstock: Penstock, tmp_path: 
 
 
 def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
-    from penstock.cli.pipeline_capacity import write_back
+    from penstock.cli.pipeline.capacity import write_back
 
     row = {
         "queue": "orders",
@@ -296,6 +296,9 @@ def test_a_stop_while_spark_starts_ends_the_command_once_it_can_be_ended(
         return SimpleNamespace(stop=lambda: steps.append("stopped"))
 
     monkeypatch.setattr("penstock.pipeline.session.spark_session", start)
+    # Another test of this process may have left a session, which the command would rightly not stop.
+    no_session = SimpleNamespace(getActiveSession=lambda: None)
+    monkeypatch.setattr("penstock.pipeline.session._session_class", lambda: no_session)
     penstock("queue", "create", "rows", "--consumption", "log")
     stopped = penstock("pipeline", "run", "usage", "--queue", "rows")
     assert (stopped.code, stopped.output, stopped.errors.strip()) == (130, "", STOPPING)
@@ -310,5 +313,8 @@ def test_java_that_is_gone_is_said_in_a_sentence() -> None:
 
 def test_a_master_that_nobody_answers_at_is_said_in_a_sentence() -> None:
     said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
-    with pytest.raises(CommandError, match="nobody answers at the address of --master"), pipeline_errors():
+    with (
+        pytest.raises(CommandError, match="there is no answer at the address of --master"),
+        pipeline_errors(),
+    ):
         raise PySparkException(said)

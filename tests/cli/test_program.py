@@ -144,7 +144,7 @@ def test_a_configuration_is_checked_with_the_token_of_monitoring(tmp_path: Path)
     file, token = tmp_path / "penstock.toml", tmp_path / "token"
     file.write_text("[monitoring]\nlisten = '0.0.0.0:9325'\n")
     open_to_all = run("check-config", str(file), "--role", "serve")
-    assert (open_to_all.code, "will not listen on 0.0.0.0:9325" in open_to_all.errors) == (1, True)
+    assert (open_to_all.code, "refuses to listen on 0.0.0.0:9325" in open_to_all.errors) == (1, True)
     file.write_text(f"[monitoring]\nlisten = '0.0.0.0:9325'\ntoken_file = '{token}'\n")
     assert "monitoring.token_file: cannot read" in run("check-config", str(file), "--role", "serve").errors
     token.write_text("0123456789abcdef\n")

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from penstock.cli.seed_pace import SeedPace
-from penstock.cli.simulate import VIOLATIONS_SHOWN
+from penstock.cli.tools.seed_pace import SeedPace
+from penstock.cli.tools.simulate import VIOLATIONS_SHOWN
 from penstock.simulation.campaign import cores
 from tests.cli.test_terminal import at_terminal
 

@@ -155,10 +155,10 @@ def test_records_without_a_right_seal_are_named_and_can_be_removed(run: Run, tmp
         },
     )
     listed = run("user", "list")
-    assert "let nobody in: users/alice, users/eve" in listed.errors
+    assert "give no access: users/alice, users/eve" in listed.errors
     assert "alice" not in listed.output
     assert run("user", "seal", "--check").code == 1
-    assert "has no right seal" in run("user", "show", "alice").errors
+    assert "has no valid seal" in run("user", "show", "alice").errors
     assert run("user", "delete", "eve", "--yes").code == 0
     assert run("user", "delete", "alice", "--yes").code == 0
     assert run("user", "seal", "--check").code == 0
@@ -177,7 +177,7 @@ def test_a_backup_that_was_put_back_needs_somebody_who_vouches_for_it(run: Run, 
     in_file(tmp_path / "data", lambda found: {**dict.fromkeys(found, None), **backup})
     refused = run("user", "list")
     assert refused.code == 1
-    assert "If you have put back a backup" in refused.errors
+    assert "If you restored a backup" in refused.errors
     assert "add --yes" in run("user", "seal").errors
     sealed = run("user", "seal", "--yes")
     assert sealed.code == 0, sealed.errors
@@ -206,4 +206,4 @@ def test_what_cannot_be_written_down_loses_no_secret(run: Run, tmp_path: Path) -
     created = run("user", "create", "admin", "--root")
     assert created.code == 0, created.errors
     assert "AWS_SECRET_ACCESS_KEY=" in created.output
-    assert "is not found out here" in created.errors
+    assert "are not detected here" in created.errors

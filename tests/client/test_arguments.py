@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from datetime import timedelta
-from itertools import islice
 
 import msgspec
 import pytest
@@ -12,14 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import ErrorCode, OutgoingMessage, PenstockError, SentMessages
-from penstock.client.address import Address, parse_address
+from penstock.client.connection.address import Address, parse_address
+from penstock.client.consume.delivered_run import Part
+from penstock.client.consume.message import MessageView
 from penstock.client.duration import Duration, milliseconds
-from penstock.client.message import MessageView
 from penstock.client.options import changes_of, settings_of
-from penstock.client.outgoing import AttributeValue, Sendable, encode_attributes, encode_outgoing, prepared
-from penstock.client.part import Part
+from penstock.client.produce.outgoing import (
+    AttributeValue,
+    Sendable,
+    encode_attributes,
+    encode_outgoing,
+    prepared,
+)
 from penstock.client.queue_options import QueueOptions
-from penstock.client_core import backoff
 from penstock.model import limits
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.settings import SETTINGS, QueueSettings
@@ -85,12 +88,6 @@ def test_addresses(url: str, host: str, port: int) -> None:
 def test_addresses_that_are_none_are_refused_with_an_example(url: str) -> None:
     with pytest.raises(PenstockError, match="Use for example penstock://"):
         parse_address(url)
-
-
-def test_pauses_grow_with_jitter_up_to_a_ceiling() -> None:
-    pauses = list(islice(backoff.delays(random.Random(1)), 12))
-    ceilings = [min(backoff.FIRST_SECONDS * 2**step, backoff.LONGEST_SECONDS) for step in range(12)]
-    assert all(ceiling / 2 <= pause <= ceiling for pause, ceiling in zip(pauses, ceilings, strict=True))
 
 
 # -- queue options -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,18 +12,6 @@ import pytest
 import penstock
 from penstock import BlockingClient, ErrorCode, OutgoingMessage, PenstockError, Settlement
 from tests.client.real import served_in_a_thread
-
-TWINS = [
-    (penstock.Client, penstock.BlockingClient),
-    (penstock.Queue, penstock.BlockingQueue),
-    (penstock.Producer, penstock.BlockingProducer),
-    (penstock.Message, penstock.BlockingMessage),
-    (penstock.DeliveredMessages, penstock.BlockingDeliveredMessages),
-    (penstock.PriorityGroup, penstock.BlockingPriorityGroup),
-    (penstock.GroupMessages, penstock.BlockingGroupMessages),
-    (penstock.Log, penstock.BlockingLog),
-    (penstock.GroupReader, penstock.BlockingGroupReader),
-]
 
 
 @pytest.fixture(scope="module")
@@ -36,38 +24,6 @@ def url() -> Iterator[str]:
 def client(url: str) -> Iterator[BlockingClient]:
     with penstock.connect_blocking(url) as client:
         yield client
-
-
-@pytest.mark.parametrize(("twin", "blocking"), TWINS, ids=lambda kind: kind.__name__)
-def test_every_call_has_its_twin_with_the_same_arguments(twin: type, blocking: type) -> None:
-    inner = {
-        "peek_pages",
-        "queue_pages",
-        "locate",
-        "parts",
-        "place",
-        "route",
-        "settler",
-        "lease",
-        "delivery",
-        "deliveries",
-        "until_ms",
-        "next_slice",
-        "handed_out",
-        "epoch_of",
-        "begin",
-    }
-    for name in dir(twin):
-        if name.startswith("_") or name in inner:
-            continue
-        assert hasattr(blocking, name), f"{blocking.__name__} has no {name}"
-        theirs, ours = getattr(twin, name), getattr(blocking, name)
-        if inspect.isfunction(theirs):
-            assert list(inspect.signature(theirs).parameters) == list(inspect.signature(ours).parameters), (
-                name
-            )
-            defaults = [one.default for one in inspect.signature(theirs).parameters.values()]
-            assert defaults == [one.default for one in inspect.signature(ours).parameters.values()], name
 
 
 def test_queues_come_change_and_go(client: BlockingClient) -> None:
@@ -146,6 +102,51 @@ def test_dead_letters_are_redriven(client: BlockingClient) -> None:
     assert dead.redrive(on_progress=told.append) == 1
     assert told == [1]
     assert queue.receive(wait=5).bodies() == [b"x"]
+
+
+def test_what_is_redriven_may_come_from_the_client_itself(client: BlockingClient) -> None:
+    queue = client.create_queue("picked", max_receives=1, dead_letter_queue="picked-dead")
+    queue.send_batch([b"leave", b"take"])
+    queue.receive().release()
+    dead = client.queue("picked-dead")
+    dead.receive(wait=5).release()
+    chosen = (message.sequence for message in dead.peek() if message.body == b"take")
+    assert dead.redrive(sequences=chosen) == 1
+    assert queue.receive(wait=5).bodies() == [b"take"]
+
+
+def test_a_consumer_in_a_with_block_subscribes_at_once(client: BlockingClient) -> None:
+    with pytest.raises(PenstockError) as caught, client.queue("nowhere").consume():
+        pytest.fail("the queue does not exist")
+    assert caught.value.code is ErrorCode.QUEUE_NOT_FOUND
+
+
+def test_threads_that_name_a_queue_at_once_lose_no_message(url: str, client: BlockingClient) -> None:
+    # A handle numbers the batches of its queue. Two handles of one queue in one client would use the same numbers, and the
+    # server would take the second batch for the first one sent again.
+    rounds, threads = 50, 8
+    stored: list[set[int]] = [set() for _ in range(rounds)]
+    together = threading.Barrier(threads)
+
+    def send() -> None:
+        for turn in range(rounds):
+            together.wait()
+            stored[turn].add(client.queue(f"at-once-{turn}").send(b"x").sequence)
+
+    with penstock.connect_blocking(url) as another:
+        for turn in range(rounds):
+            another.create_queue(f"at-once-{turn}")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        workers = [threading.Thread(target=send) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert [len(one) for one in stored] == [threads] * rounds
 
 
 def test_a_producer_says_what_was_not_stored(client: BlockingClient) -> None:

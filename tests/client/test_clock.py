@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from penstock import BlockingMessage, ErrorCode, LocalClock, PenstockError
-from penstock.client import clock
+from penstock.client.produce import clock
 from penstock.wire.messages import TakeIds, TakenIds
 from tests.client.clock_peer import TRUE_US, clocked
 from tests.client.peer import async_test

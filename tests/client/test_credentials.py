@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import penstock
-from penstock.client.address import Address, parse_address, parse_url, without_secret
-from penstock.client.credentials import chosen_credentials
+from penstock.client.connection.address import Address, parse_address, parse_url, without_secret
+from penstock.client.connection.credentials import chosen_credentials
 from penstock.model.errors import PenstockError
 from penstock.wire.credentials import Credentials
 

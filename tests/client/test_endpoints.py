@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 import penstock
-from penstock.client import endpoints
-from penstock.client.blocking.client import connect_blocking_to_any
+from penstock.client.blocking.connecting import connect_blocking_to_any
 from penstock.client.client import Connecting, connect
-from penstock.client.endpoints import NoEndpoint, connect_to_any, endpoint_urls
+from penstock.client.connection.endpoints import NoEndpoint, connect_to_any, endpoint_urls
+from penstock.client_core import endpoint_search
 from penstock.model.errors import ErrorCode, PenstockError
 from tests.client.real import restartable
 from tests.ports import free_port
@@ -47,7 +47,7 @@ def test_a_silent_endpoint_is_not_waited_for_while_there_is_another(caplog: pyte
                     client = await connect_to_any(several(deaf, nobody(), server.url), 600.0)
             await client.close()
             here, there = (url.removeprefix("penstock://") for url in (server.url, deaf))
-            assert f"{here} stands in for {there}: no answer" in caplog.messages
+            assert f"using endpoint {here} instead of {there}: no answer" in caplog.messages
 
     asyncio.run(run())
 
@@ -73,11 +73,11 @@ def test_each_endpoint_is_asked_once_and_quickly_before_any_is_waited_for() -> N
         *(("one:1", True), ("two:2", True)),
         *(("one:1", False), ("two:2", False)),
     ]
-    assert all(within <= endpoints.QUICK_SECONDS for _, within, once in asked if once)
+    assert all(within <= endpoint_search.QUICK_SECONDS for _, within, once in asked if once)
 
 
 def test_where_none_answers_each_is_quoted_without_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "QUICK_SECONDS", 0.2)  # none will answer
+    monkeypatch.setattr(endpoint_search, "QUICK_SECONDS", 0.2)  # none will answer
     with silent() as deaf:
         gone = nobody()
         hidden = gone.replace("penstock://", "penstock://AK:hush@")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 
 import pytest
 
@@ -293,7 +292,7 @@ async def test_a_cancelled_request_is_not_sent_again() -> None:
 @async_test
 async def test_a_request_that_always_breaks_the_connection_fails_in_the_end() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.client_core.link_table.delays", lambda dice: itertools.repeat(0.0))
+        patch.setattr("penstock.client_core.backoff.FIRST_SECONDS", 0.0)
         await always_break_the_connection()
 
 

@@ -10,7 +10,7 @@ import pytest
 from penstock import Client, Queue
 from penstock.model.batch import encode_parts
 from penstock.model.records import NumbersSkipped
-from penstock.queue.decision import Written
+from penstock.queue.decisions.decision import Written
 from penstock.runtime.embedded import EmbeddedServer
 from penstock.wire.log_messages import FindOffset, LogBounds, LoggedBatch, LogSlice, ReadLog
 from tests.client.peer import Seen, async_test, connected

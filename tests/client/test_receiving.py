@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock import ErrorCode, PenstockError
-from penstock.client.call import FutureCall
-from penstock.client.outgoing import encode_attributes
+from penstock.client.connection.call import FutureCall
+from penstock.client.produce.outgoing import encode_attributes
 from penstock.model.batch import encode_parts
 from penstock.model.origin import Origin
 from penstock.model.partition_numbers import number_of

@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from penstock import Client, ErrorCode, Message, PenstockError, Queue
-from penstock.client.requester import SETTINGS
+from penstock.client.replies.requester import SETTINGS
 from tests.client.peer import async_test
 from tests.client.real import restartable, served, served_in_a_thread
 

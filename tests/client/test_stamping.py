@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock import ErrorCode, OutgoingMessage, PenstockError, ProducerError, QueueSettings
-from penstock.client import stamping
-from penstock.client.stamping import plan_of
+from penstock.client.produce import stamping
+from penstock.client.produce.stamping import plan_of
 from penstock.model.batch import STAMPS, Batch
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.wire.messages import Send

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from penstock.client_core.call import Call, Stream, Unanswered
-from penstock.client_core.link_table import RESENDS_AT_MOST, Again, LinkTable, Nobody, Sign, Stopping, Told
+from penstock.client_core.link_table import RESENDS_AT_MOST, Again, LinkTable, Nobody, Stopping, Told
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.liveness import Sign
 from penstock.wire.messages import Answer, Delivery, Failed, Ping, Subscribe
 
 
@@ -176,3 +177,23 @@ def test_after_a_connection_that_was_good_for_nothing_there_is_a_pause() -> None
     assert waiting.first_pause() > 0.0
     waiting.heard()
     assert waiting.first_pause() == 0.0
+
+
+def test_a_failed_attempt_is_followed_by_another_while_something_waits() -> None:
+    waiting = table()
+    question = Question()
+    waiting.enter(question, 0.0, connected=False)
+    refused = PenstockError(ErrorCode.OVERLOADED, "later")
+    assert waiting.attempt_failed(None, "no route", once=False) is not None
+    assert waiting.attempt_failed(refused, "later", once=False) is not None
+    assert not question.errors
+
+
+def test_nothing_waits_any_longer_after_a_refusal_that_is_final_or_the_only_attempt() -> None:
+    final = PenstockError(ErrorCode.UNAUTHENTICATED, "who are you?")
+    for refusal, once, expected in ((final, False, final.code), (None, True, ErrorCode.UNREACHABLE)):
+        waiting = table()
+        question = Question()
+        waiting.enter(question, 0.0, connected=False)
+        assert waiting.attempt_failed(refusal, "no route", once=once) is None
+        assert [error.code for error in question.errors] == [expected]

@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from penstock.cluster import layout
-from penstock.cluster.changes import Change
-from penstock.cluster.internal_manager import decide
-from penstock.cluster.layout import DrainEntry, PartitionEntry, QueueEntry
-from penstock.cluster.manager_settings import ManagerSettings
-from penstock.cluster.placement import Census, first_entries, place
-from penstock.cluster.view import ClusterView
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.entries import DrainEntry, PartitionEntry, QueueEntry
+from penstock.cluster.layout.view import ClusterView
+from penstock.cluster.manager.decide import decide
+from penstock.cluster.manager.placement import Census, first_entries, place
+from penstock.cluster.manager.settings import ManagerSettings
 from penstock.model.settings import QueueSettings
-from penstock.replication.primary_secondary.secondary import Continue, CutFirst, SendWhole, approach
+from penstock.replication.primary_secondary.core.secondary import Continue, CutFirst, SendWhole, approach
 from tests.cluster.model_node import Node, Record, Replica
 from tests.cluster.model_store import ModelStore, UnsafeError
 

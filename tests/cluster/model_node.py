@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.cluster import layout
-from penstock.cluster.deletion import given_up
-from penstock.cluster.elections import handed_over
-from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry
-from penstock.cluster.positions import asked_of
-from penstock.replication.primary_secondary.epochs import EpochHistory
-from penstock.replication.primary_secondary.primary import Primary
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.deletion import given_up
+from penstock.cluster.layout.elections import handed_over
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position, PositionsEntry
+from penstock.cluster.layout.positions import asked_of
+from penstock.replication.primary_secondary.core.epochs import EpochHistory
+from penstock.replication.primary_secondary.core.primary import Primary
 from tests.cluster.model_store import ModelStore
 
 Record = tuple[int, int]

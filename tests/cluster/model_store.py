@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
+from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_partition
 
 
 class UnsafeError(Exception):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster import layout
-from penstock.cluster.changes import Change
-from penstock.cluster.deletion import given_up, taken_back
-from penstock.cluster.elections import handed_over
-from penstock.cluster.internal_manager import decide
-from penstock.cluster.layout import (
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.deletion import given_up, taken_back
+from penstock.cluster.layout.elections import handed_over
+from penstock.cluster.layout.entries import (
     DrainEntry,
     LayoutEntry,
     NodeEntry,
@@ -19,11 +18,12 @@ from penstock.cluster.layout import (
     QueueEntry,
     UncleanEntry,
 )
-from penstock.cluster.manager_settings import ManagerSettings
-from penstock.cluster.placement import Census, first_entries, place
-from penstock.cluster.positions import asked_of, is_led
-from penstock.cluster.shares import share_of
-from penstock.cluster.view import ClusterView
+from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.positions import asked_of, is_led
+from penstock.cluster.layout.view import ClusterView
+from penstock.cluster.manager.decide import decide
+from penstock.cluster.manager.placement import Census, first_entries, place
+from penstock.cluster.manager.settings import ManagerSettings
 from penstock.model.settings import QueueSettings
 
 SETTINGS = ManagerSettings()

@@ -7,11 +7,11 @@ import logging
 import msgspec
 import pytest
 
-from penstock.cluster.capacity import capacity_entries, capacity_facts, subject, warning
-from penstock.cluster.layout import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
-from penstock.cluster.view import ClusterView
-from penstock.manager.capacity_log import CapacityLog
+from penstock.cluster.layout.capacity import capacity_entries, capacity_facts, subject, warning
+from penstock.cluster.layout.entries import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
+from penstock.cluster.layout.view import ClusterView
 from penstock.model.settings import QueueSettings
+from penstock.runtime.cluster.capacity_log import CapacityLog
 
 HOUR_MS = 3_600_000
 ENTRY = CapacityEntry(

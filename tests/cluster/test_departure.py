@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.cluster.departure import departure
-from penstock.cluster.layout import NodeEntry, PartitionEntry
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
+from penstock.cluster.membership.departure import departure
 from penstock.model.settings import QueueSettings
 
 SETTINGS = QueueSettings(replicas=3)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster import layout
-from penstock.cluster.layout import PartitionEntry, Position
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import PartitionEntry, Position
 from tests.cluster.obedient_cluster import SETTINGS, ObedientCluster
 
 
@@ -104,7 +104,7 @@ def test_a_primary_that_started_anew_needs_a_new_epoch() -> None:
     cluster.settle()
     after = cluster.entry(partition)
     assert (after.primary, after.epoch, after.serving) == (primary, 2, 2)
-    assert "has started anew" in after.reason
+    assert "has restarted" in after.reason
 
 
 def test_a_damaged_primary_is_deposed() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cluster.haproxy import (
+from penstock.cluster.local.haproxy import (
     BalancedFrontEnd,
     BalancerPlan,
     BalancerPlanError,

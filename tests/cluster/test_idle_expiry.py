@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.cluster.changes import Change
-from penstock.cluster.idle_expiry import expire_idle, primary_says
-from penstock.cluster.layout import (
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.entries import (
     Expiry,
     PartitionEntry,
     QueueEntry,
@@ -17,7 +16,8 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.view import ClusterView
+from penstock.cluster.layout.view import ClusterView
+from penstock.cluster.manager.idle_expiry import expire_idle, primary_says
 from penstock.model.settings import QueueSettings
 
 SETTINGS = QueueSettings(replicas=1, partitions=2, idle_expiry_ms=60_000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster import layout
-from penstock.cluster.changes import Change
-from penstock.cluster.layout import PartitionEntry, QueueEntry
-from penstock.cluster.placement import Census
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.entries import PartitionEntry, QueueEntry
+from penstock.cluster.manager.placement import Census
 from tests.cluster.obedient_cluster import SETTINGS, ObedientCluster
 
 

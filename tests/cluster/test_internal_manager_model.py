@@ -10,13 +10,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from penstock.cluster import layout
-from penstock.cluster.changes import Change
-from penstock.cluster.deletion import given_up
-from penstock.cluster.elections import handed_over
-from penstock.cluster.layout import PartitionEntry
-from penstock.cluster.placement import Census
-from penstock.cluster.view import ClusterView
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.deletion import given_up
+from penstock.cluster.layout.elections import handed_over
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.layout.view import ClusterView
+from penstock.cluster.manager.placement import Census
 from tests.cluster.cluster_model import World
 from tests.cluster.model_store import UnsafeError
 

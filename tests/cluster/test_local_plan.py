@@ -8,8 +8,8 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from penstock.cluster.haproxy import haproxy_configuration
-from penstock.cluster.local_plan import (
+from penstock.cluster.local.haproxy import haproxy_configuration
+from penstock.cluster.local.local_plan import (
     MOST,
     ROLES,
     PlanError,

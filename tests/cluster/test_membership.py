@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.cluster.layout import DrainEntry, NodeEntry
-from penstock.cluster.lives import new_life_ms
+from penstock.cluster.layout.entries import DrainEntry, NodeEntry
+from penstock.cluster.membership.lives import new_life_ms
 from penstock.cluster.membership.members import Membership
 from tests.cluster.obedient_cluster import ObedientCluster
 

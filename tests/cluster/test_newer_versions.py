@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.cluster import layout
-from penstock.cluster.layout import (
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import (
     CapacityEntry,
     DrainEntry,
     LayoutEntry,

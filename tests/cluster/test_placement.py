@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.cluster.layout import NodeEntry
-from penstock.cluster.placement import Census, Placed, TooFewNodesError, first_entries, place
+from penstock.cluster.layout.entries import NodeEntry
+from penstock.cluster.manager.placement import Census, Placed, TooFewNodesError, first_entries, place
 from penstock.model.settings import QueueSettings
 
 

@@ -10,25 +10,27 @@ from random import Random
 
 import msgspec
 
-from penstock.cluster import sequence_numbers
-from penstock.cluster.elections import elected, handed_over
-from penstock.cluster.layout import NodeEntry, PartitionEntry, encode
-from penstock.cluster.sequence_numbers import (
+from penstock.cluster.layout import sequence_numbers
+from penstock.cluster.layout.elections import elected, handed_over
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, encode
+from penstock.cluster.layout.sequence_numbers import (
     ASYNC_BLOCK,
     END_OF_NUMBERS,
     SYNC_BLOCK,
     UNNOTED_SKIP,
     acts_synchronously,
+    begun_densely,
     first_number,
     first_row,
     left_exactly,
     may_give_out,
+    never_committed,
     noted,
     understood,
 )
 from penstock.model.records import KINDS, NUMBERS_SKIPPED, SPENT_MOVED
 from penstock.model.settings import QueueSettings, Replication
-from penstock.queue.chunk import CHUNK_MESSAGES
+from penstock.queue.state.chunk import CHUNK_MESSAGES
 
 NODES = {name: NodeEntry(node=name, native="", peers="", started_ms=1, records=KINDS) for name in "abc"}
 
@@ -216,3 +218,26 @@ def test_replicas_that_cannot_read_it_are_asked_for() -> None:
     assert understood("abc", {**NODES, "c": older}, NUMBERS_SKIPPED), "each kind is asked for by itself"
     assert not understood("abc", {**NODES, "c": older}, SPENT_MOVED)
     assert b"records" in encode(NODES["a"])
+
+
+def test_only_what_was_written_before_a_dense_epoch_that_it_never_heard_of_is_given_up() -> None:
+    entry = entry_of("sync", epoch=6, serving=5, unclean=6, in_sync=["a"], dense=[(2, 11, 8), (5, 31, 20)])
+    assert never_committed(entry, 1, 9) == 10
+    assert never_committed(entry, 1, 8) is None  # it wrote nothing that was given out again
+    assert never_committed(entry, 2, 21) == 30
+    assert never_committed(entry, 5, 40) is None
+    assert never_committed(msgspec.structs.replace(entry, unclean=4), 1, 9) is None  # a clean election
+
+
+def test_beginnings_are_remembered_until_all_replicas_are_in_sync() -> None:
+    entry = entry_of("sync", epoch=2, serving=2, in_sync=["a", "b"])
+    entry = begun_densely(entry, (2, 11, 8))
+    assert entry.dense == [(2, 11, 8)]
+    assert begun_densely(entry, (2, 11, 8)) is entry
+    assert begun_densely(entry, None) is entry
+    assert begun_densely(msgspec.structs.replace(entry, in_sync=list("abc")), (2, 11, 8)).dense == []
+    for epoch in range(3, 200):
+        entry = begun_densely(entry, (epoch, 10 * epoch, 9 * epoch))
+    assert len(entry.dense) == sequence_numbers.DENSE_REMEMBERED
+    assert entry.dense[0] == (2, 11, 8)
+    assert entry.dense[-1] == (199, 1_990, 1_791)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster.layout import Position
-from penstock.cluster.status import NodeRow, node_rows, partition_rows
+from penstock.cluster.layout.entries import Position
+from penstock.cluster.layout.status import NodeRow, node_rows, partition_rows
 from tests.cluster.obedient_cluster import ObedientCluster
 
 
@@ -39,7 +39,7 @@ def test_a_row_for_each_partition_and_node() -> None:
         ({"epoch": 2, "reason": "n9 is gone"}, False, "begins epoch 2: n9 is gone"),
         ({"primary": None, "reason": "n9 is damaged"}, False, "n9 is damaged"),
         ({"in_sync": ["n0"]}, True, "sends are refused: 1 in sync, 2 needed"),
-        ({"primary_started_ms": 5}, False, "has started anew"),
+        ({"primary_started_ms": 5}, False, "has restarted"),
         ({"replicas": [], "in_sync": [], "leaving": ["n2"]}, False, "waiting for n2 to drop it"),
         ({"queue_id": 900}, True, "belongs to no queue"),
         ({"deleted": True, "reason": "3 messages are on the way"}, False, "3 messages are on the way"),
@@ -78,4 +78,4 @@ def test_a_row_says_who_is_gone_and_what_the_others_lack() -> None:
     assert row.lag == {first: 0, second: 5}
     cluster.change(partition, in_sync=[primary])
     (row,) = partition_rows(cluster.view)
-    assert row.reason == f"{primary} is gone, and nobody in sync lives ({primary})"
+    assert row.reason == f"{primary} is gone, and no replica in sync is alive ({primary})"

@@ -13,23 +13,13 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import pytest
 
+from penstock.frontend.batching.deduplicate import deduplication_scope
 from penstock.frontend.context import Context
-from penstock.frontend.native_names import Home, native_name
-from penstock.frontend.queue_directory import QueueDirectory
-from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.queues.directory import QueueDirectory
+from penstock.frontend.queues.native_names import Home, native_name
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.frontend.steps import (
-    Ask,
-    DeleteTogether,
-    MetadataStep,
-    PutEntry,
-    RefreshEntry,
-    Reply,
-    SendUnbound,
-    Step,
-    Steps,
-)
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, VersionConflictError
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
@@ -37,11 +27,12 @@ from penstock.sqs.actions import ACTIONS
 from penstock.sqs.call import Call
 from penstock.sqs.compatibility import EXTENDED, Compatibility
 from penstock.sqs.errors import SqsError
-from penstock.sqs.json_protocol import decode_parameters
 from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, QueueAddress, QueueArn, parse_queue_url
-from penstock.sqs.policy_evaluation import Caller
-from penstock.sqs.protocol import Protocol
+from penstock.sqs.policies.evaluation import Caller
+from penstock.sqs.protocols.json_protocol import decode_parameters
+from penstock.sqs.protocols.protocol import Protocol
+from penstock.steps.step import Ask, DeleteTogether, Look, Put, Reply, SendUnbound, Step, Steps, StoreStep
 from penstock.wire.messages import Delete, Failed, Send, SendResult
 from tests.backend.harness import NodeHarness
 
@@ -128,6 +119,7 @@ class Running(Generic[Result]):
                     return
                 self._send = reply
             else:
+                assert isinstance(pending, StoreStep)
                 self._send = self._front.write(pending)
         except (PenstockError, VersionConflictError) as error:
             self._throw = error
@@ -231,12 +223,14 @@ class FrontEnd:
         parameters = decode_parameters(action, msgspec.json.encode(members))
         address = parse_queue_url(members["QueueUrl"]) if action.on_queue else None
         caller = Caller(account=self.account, arn=f"arn:aws:iam::{self.account}:root", root=True)
+        resolved = self._resolve(address) if address is not None else None
         return Context(
             call=Call(action, parameters, Protocol.JSON, address),
             session=Session(
                 caller=caller, account=self.account, region=self.region, user="test", unrestricted=True
             ),
-            resolved=self._resolve(address) if address is not None else None,
+            resolved=resolved,
+            deduplication_scope=deduplication_scope(resolved),
             now_ms=self.node.now_ms,
             endpoint=lambda: ENDPOINT,
             trace_header=None,
@@ -268,13 +262,13 @@ class FrontEnd:
 
     # -- metadata --------------------------------------------------------------------------------------------
 
-    def write(self, step: MetadataStep) -> int | None:
+    def write(self, step: StoreStep) -> int | None:
         """Carries out a write, and tells every cache that listens."""
-        if isinstance(step, RefreshEntry):
+        if isinstance(step, Look):
             self._look_again(step.key)
             return None
         try:
-            if isinstance(step, PutEntry):
+            if isinstance(step, Put):
                 change = self.world.put(step.key, step.value, step.version)
             else:
                 change = self.world.delete(step.key, step.version)
@@ -284,7 +278,7 @@ class FrontEnd:
         self.cache.apply(change)
         for cache in self.world.caches:
             cache.apply(change)
-        return change.version if isinstance(step, PutEntry) else None
+        return change.version if isinstance(step, Put) else None
 
     def _look_again(self, key: str) -> None:
         entry = self.world.entries.get(key)

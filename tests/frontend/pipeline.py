@@ -22,21 +22,21 @@ import msgspec
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.native_names import Home
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.registry import Written
 from penstock.frontend.services import Services
-from penstock.frontend.steps import MetadataStep, PutEntry, RefreshEntry, Reply
-from penstock.metadata.cache import MetadataCache
-from penstock.metadata.master_key import MasterKey
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit
+from penstock.metadata.seals.master_key import MasterKey
 from penstock.metadata.store.interface import Change, VersionConflictError
-from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS, USERS, AccessKey, User, encode, new_access_key
+from penstock.metadata.users.directory import UserDirectory
+from penstock.metadata.users.users import KEYS, USERS, AccessKey, User, encode, new_access_key
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.sqs.compatibility import EXTENDED
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
+from penstock.steps.step import Look, Put, Reply, StoreStep
 from penstock.usage.collector import UsageCollector
 from penstock.wire.messages import Failed, Request, Unsubscribe
 from tests.frontend.harness import HOME, World
@@ -299,18 +299,18 @@ class Pipeline:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: MetadataStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: Written) -> None:
         outcome: int | Exception | None
         try:
             if self.failing is not None:
                 raise self.failing
-            if isinstance(step, RefreshEntry):
+            if isinstance(step, Look):
                 entry = self.world.entries.get(step.key)
                 if entry is not None:
                     self.cache.apply(Change(*entry))
                 self._later.append(lambda: done(None))
                 return
-            if isinstance(step, PutEntry):
+            if isinstance(step, Put):
                 change = self.world.put(step.key, step.value, step.version)
             else:
                 change = self.world.delete(step.key, step.version)
@@ -324,7 +324,7 @@ class Pipeline:
         else:
             for cache in self.world.caches:
                 cache.apply(change)
-            outcome = change.version if isinstance(step, PutEntry) else None
+            outcome = change.version if isinstance(step, Put) else None
         self._later.append(lambda: done(outcome))
 
     # -- turns -----------------------------------------------------------------------------------------------

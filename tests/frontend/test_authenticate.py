@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.metadata.users import KEYS, USERS
+from penstock.metadata.users.users import KEYS, USERS
 from penstock.model.limits import MINUTE_MS, SECOND_MS
-from penstock.sqs.http import HttpRequest, Peer
+from penstock.sqs.protocols.http import HttpRequest, Peer
 from tests.frontend.pipeline import Key, Pipeline, json_request, presigned, query_request, read, signed
 
 SKEW_MS = 15 * MINUTE_MS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.frontend.authorize import DECISIONS
-from penstock.sqs.http import Peer
+from penstock.sqs.protocols.http import Peer
 from tests.frontend.pipeline import LOCAL, Key, Pipeline
 
 ACCOUNT, OTHER = "000000000000", "111111111111"

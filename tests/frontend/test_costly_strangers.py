@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.sqs.http import HttpRequest
+from penstock.sqs.protocols.http import HttpRequest
 from penstock.usage.stranger_rows import ROWS_A_MINUTE
 from tests.frontend.pipeline import Key, Pipeline, json_request, query_request, read, signed
 

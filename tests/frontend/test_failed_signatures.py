@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.frontend import authenticate
-from penstock.frontend.failed_signatures import FailedSignatures, limit_of
+from penstock.frontend.throttle.failed_signatures import FailedSignatures, limit_of
 from penstock.metadata.request_limits import RequestLimit
 from penstock.model.limits import DAY_MS, SECOND_MS
-from penstock.sqs.http import Peer
+from penstock.sqs.protocols.http import Peer
 from tests.frontend.pipeline import Key, Pipeline, query_request
 
 NOW_MS = 1_000_000

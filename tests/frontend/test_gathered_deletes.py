@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.frontend.batching.gathered_deletes import RECEIPTS, GatheredDeletes
 from penstock.frontend.engine import Answered
-from penstock.frontend.gathered_deletes import RECEIPTS, GatheredDeletes
-from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.steps.step import Reply
 from penstock.wire.messages import Delete, Receipt, ReceiptOutcome, Request, Settled
 
 Outcome = Reply | PenstockError

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from penstock.frontend.batching.gathered_sends import MESSAGES, GatheredSends
 from penstock.frontend.engine import Answered
-from penstock.frontend.gathered_sends import MESSAGES, GatheredSends
-from penstock.frontend.steps import Reply
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs
+from penstock.steps.step import Reply
 from penstock.wire.messages import Request, Send, SendResult
 from tests.frontend.pipeline import logged
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.cluster.haproxy import HEALTH_PATH
-from penstock.sqs.http import HttpRequest
+from penstock.cluster.local.haproxy import HEALTH_PATH
+from penstock.sqs.protocols.http import HttpRequest
 from tests.frontend.pipeline import Pipeline
 
 

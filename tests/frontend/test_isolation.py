@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.frontend.native_names import native_name
+from penstock.frontend.queues.native_names import native_name
 from tests.frontend.harness import HOME
 from tests.frontend.pipeline import HOST, Key, Pipeline, json_request, query_request, read, signed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.metadata.users import KEYS
+from penstock.metadata.users.users import KEYS
 from penstock.model.limits import SECOND_MS
 from tests.frontend.pipeline import LOCAL, Key, Pipeline, Waiting, read
 

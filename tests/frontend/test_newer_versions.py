@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from penstock.frontend import queue_metadata
 from penstock.frontend.actions.create_queue import create_queue
 from penstock.frontend.actions.queue_tags import tag_queue
 from penstock.frontend.move_tasks import task
 from penstock.frontend.move_tasks.task import MoveHistory, MoveTask
-from penstock.frontend.steps import PutEntry
+from penstock.frontend.queues import metadata as queue_metadata
+from penstock.steps.step import Put
 from tests.frontend.harness import FrontEnd
 
 
@@ -22,7 +22,7 @@ def test_a_change_of_tags_keeps_what_a_newer_version_put_there() -> None:
     entry = front.world.entries[key]
     newer: dict[str, Any] = {**msgspec.json.decode(entry.value), "flavour": "sweet"}
     newer["attributes"]["taste"] = 7
-    front.write(PutEntry(key, msgspec.json.encode(newer), entry.version))
+    front.write(Put(key, msgspec.json.encode(newer), entry.version))
     front.call(tag_queue, "TagQueue", QueueUrl="orders", Tags={"b": "2"})
     metadata = queue_metadata.decode(front.world.entries[key].value)
     assert metadata.tags == {"a": "1", "b": "2"}

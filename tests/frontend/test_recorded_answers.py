@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.frontend.recorded_answers import RecordedAnswers
-from penstock.runtime.spool_directory import SpoolDirectory
-from penstock.sqs.http import HttpResponse
+from penstock.frontend.usage.recorded_answers import RecordedAnswers
+from penstock.runtime.disk.spool_directory import SpoolDirectory
+from penstock.sqs.protocols.http import HttpResponse
 from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
 from penstock.usage.event import Row
 from tests.frontend.pipeline import logged

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.frontend.throttle import Throttle
-from penstock.metadata.cache import MetadataCache
+from penstock.frontend.throttle.throttle import Throttle
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit, encode, key_of
 from penstock.metadata.store.interface import Change
 from penstock.model.limits import SECOND_MS

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.limits import SECOND_MS
-from penstock.sqs.http import HttpRequest
+from penstock.sqs.protocols.http import HttpRequest
 from tests.frontend.pipeline import HOST, Key, Pipeline, json_request, logged, query_request
 
 CONTROL: dict[str, dict[str, Any]] = {
@@ -148,7 +148,7 @@ def test_a_defect_is_answered_and_says_nothing(
         def broken(*_: object) -> None:
             raise RuntimeError("the secret of the house")
 
-        monkeypatch.setattr("penstock.frontend.exchange.answer", broken)
+        monkeypatch.setattr("penstock.frontend.pipeline.answer", broken)
     with logged() as lines:
         answer = server.call("CreateQueue", QueueName="orders", tags={"a": "b"})
     assert (answer.status, answer.error) == (500, "InternalFailure")

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.frontend.internal_log import InternalLog
-from penstock.frontend.steps import Ask, Reply
-from penstock.frontend.usage_handing_on import AGAIN_SECONDS, PAUSE_SECONDS, Rest, UsageHandingOn
+from penstock.frontend.usage.handing_on import AGAIN_SECONDS, PAUSE_SECONDS, Rest, UsageHandingOn
+from penstock.frontend.usage.internal_log import InternalLog
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
+from penstock.steps.step import Ask, Reply
 from penstock.usage.collector import BATCH_EVENTS, UsageCollector
 from penstock.wire.messages import (
     CreateQueue,

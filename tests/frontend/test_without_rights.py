@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.metadata.users import KEYS
+from penstock.metadata.users.users import KEYS
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.task_handle import encode_task_handle
 from tests.frontend.pipeline import Key, Pipeline, json_request, signed

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.frontend.batching.gathered_deletes import GatheredDeletes
+from penstock.frontend.batching.gathered_sends import GatheredSends
 from penstock.frontend.engine import Answered
-from penstock.frontend.gathered_deletes import GatheredDeletes
-from penstock.frontend.gathered_sends import GatheredSends
-from penstock.frontend.queue_metadata import decode
-from penstock.frontend.steps import Reply, ask
+from penstock.frontend.queues.metadata import decode
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.steps.asking import ask
+from penstock.steps.step import Reply
 from penstock.wire.messages import DescribeQueue, Done, QueueDescription, Receipt, Request
 
 NOTHING = memoryview(b"")

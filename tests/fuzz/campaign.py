@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.sqs.http import HttpResponse
+from penstock.sqs.protocols.http import HttpResponse
 from tests.fuzz.cases import Case, Cases
 from tests.fuzz.in_process import HOST, InProcess
 from tests.fuzz.round_trip import in_process, round_trip

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from penstock.sqs.http import HttpRequest, request_of
+from penstock.sqs.protocols.http import HttpRequest, request_of
 from tests.fuzz.encoding import form_body, json_body
 from tests.fuzz.grammar import Grammar, Known
 from tests.fuzz.mutations import (

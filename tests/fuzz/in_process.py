@@ -11,20 +11,20 @@ from pathlib import Path
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.native_names import Home
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.registry import Written
 from penstock.frontend.services import Services
-from penstock.frontend.steps import MetadataStep, PutEntry, RefreshEntry, Reply
-from penstock.metadata.cache import MetadataCache
-from penstock.metadata.master_key import MasterKey
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.metadata.seals.master_key import MasterKey
 from penstock.metadata.store.interface import VersionConflictError
-from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS, USERS, User, encode, new_access_key
+from penstock.metadata.users.directory import UserDirectory
+from penstock.metadata.users.users import KEYS, USERS, User, encode, new_access_key
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.sqs.compatibility import EXTENDED
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
+from penstock.steps.step import Look, Put, Reply, StoreStep
 from penstock.usage.collector import UsageCollector
 from penstock.wire.messages import Failed, Request
 from tests.frontend.harness import World
@@ -133,12 +133,12 @@ class InProcess:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: MetadataStep, done: Written) -> None:
-        if isinstance(step, RefreshEntry):  # there is one front end only, which knows everything
+    def carry_out(self, step: StoreStep, done: Written) -> None:
+        if isinstance(step, Look):  # there is one front end only, which knows everything
             self._later.append(lambda: done(None))
             return
         try:
-            if isinstance(step, PutEntry):
+            if isinstance(step, Put):
                 change = self._world.put(step.key, step.value, step.version)
             else:
                 change = self._world.delete(step.key, step.version)
@@ -147,7 +147,7 @@ class InProcess:
             self._later.append(lambda: done(conflict))
             return
         self._cache.apply(change)
-        self._later.append(lambda: done(change.version if isinstance(step, PutEntry) else None))
+        self._later.append(lambda: done(change.version if isinstance(step, Put) else None))
 
     # -- turns -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from benchmarks.sqs.connection import BlockingConnection
 from benchmarks.sqs.signing import Signer
 from benchmarks.sqs.tasks import Endpoint
-from penstock.sqs.http import HttpRequest, HttpResponse
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 from tests.fuzz.mutations import Headers
 from tests.fuzz.signing import Credentials, signed
 

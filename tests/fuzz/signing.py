@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
-from penstock.sqs.canonical_request import canonical_requests
 from penstock.sqs.errors import SqsError
-from penstock.sqs.http import request_of
-from penstock.sqs.signing_keys import SigningKeys, sha256_hex
+from penstock.sqs.protocols.http import request_of
+from penstock.sqs.signing.canonical_request import canonical_requests
+from penstock.sqs.signing.signing_keys import SigningKeys, sha256_hex
 from tests.fuzz.grammar import REGION
 from tests.fuzz.mutations import Headers
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.frontend import dispatch
+from penstock.frontend.actions import table
 from penstock.frontend.context import Context
-from penstock.frontend.steps import Steps
+from penstock.steps.step import Steps
 from tests.fuzz.campaign import grown_bytes, run_in_process
 from tests.fuzz.cases import Cases
 from tests.fuzz.grammar import NAMES
@@ -54,7 +54,8 @@ def test_a_defect_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def defective(context: Context) -> Steps[None]:
         raise ZeroDivisionError(f"planted at {context.now_ms}")
 
-    monkeypatch.setitem(dispatch.FUNCTIONS, "ListQueues", defective)
+    row = table.ACTIONS["ListQueues"]
+    monkeypatch.setitem(table.ACTIONS, "ListQueues", row._replace(carry_out=defective))
     tally = run_in_process(tmp_path, seed=1, requests=300)
     assert any("planted" in fault for fault in tally.faults)
 

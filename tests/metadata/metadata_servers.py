@@ -10,7 +10,7 @@ from penstock.metadata.organisation.server_entry import OrganisationName
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from penstock.metadata.server.server import MetadataServer, ServerSettings
 from penstock.metadata.store.interface import MetadataStore
-from penstock.runtime.listening import bind
+from penstock.runtime.processes.listening import bind
 from tests.runtime.harness import until
 
 SECRET = b"a secret that all tests know"

@@ -1,6 +1,6 @@
 """The cache: newest wins, whatever the order of the news."""
 
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, Listing
 
 

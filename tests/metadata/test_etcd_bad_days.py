@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store import etcd_watch
 from penstock.metadata.store.etcd import EtcdStore, open_etcd_store
 from penstock.metadata.store.interface import ABSENT, Change, StoreUnavailableError

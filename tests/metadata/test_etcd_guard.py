@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import ABSENT
-from penstock.runtime.etcd_cluster import plan_members
-from penstock.runtime.etcd_process import EtcdProcess, MemberTls
+from penstock.runtime.cluster.store_guard import warn_of_unguarded_store, why_unguarded
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
-from penstock.runtime.store_guard import warn_of_unguarded_store, why_unguarded
+from penstock.runtime.local_cluster.etcd_cluster import plan_members
+from penstock.runtime.local_cluster.etcd_process import EtcdProcess, MemberTls
 from tests.etcd_servers import EtcdServers
 from tests.metadata.test_etcd_security import turn_on_authentication
 from tests.ports import pairs_of_ports
@@ -47,7 +47,7 @@ async def test_an_etcd_that_is_open_to_all_is_named_in_one_line(
     (line,) = caplog.messages
     assert etcd.members[0].member.address in line
     assert "without TLS" in line
-    assert "neither for a certificate (--client-cert-auth) nor for a password" in line
+    assert "requires neither a certificate (--client-cert-auth) nor a password" in line
     assert "docs/guide/cluster.md#your-etcd" in line
 
 
@@ -58,7 +58,7 @@ async def test_a_password_is_something_and_not_everything(etcd_of_its_own: EtcdS
     why = await why_unguarded(f"etcd://al:al-password@{address}/ours", None)
     assert why is not None
     assert "without TLS" in why
-    assert "lets anybody in" not in why
+    assert "accepts every client" not in why
 
 
 @async_test
@@ -66,7 +66,7 @@ async def test_tls_alone_lets_everybody_in(tmp_path: Path) -> None:
     async with etcd_with_tls(tmp_path, certificates=False) as (address, files):
         why = await why_unguarded(f"etcds://{address}?ca={files.authority}", None)
         assert why is not None
-        assert "lets anybody in" in why
+        assert "accepts every client" in why
         assert "without TLS" not in why
 
 
@@ -115,4 +115,4 @@ def test_check_config_connects_if_it_is_asked_to(etcd: EtcdServers, tmp_path: Pa
     looked = runner.invoke(app, ["check-config", str(file), "--role", "node", "--connect"])
     assert looked.exit_code == 1
     assert "cluster.metadata: the cluster's etcd" in looked.stderr
-    assert "is spoken to without TLS" in looked.stderr
+    assert "is used without TLS" in looked.stderr

@@ -20,8 +20,8 @@ from penstock.metadata.store.etcd import EtcdStore, open_etcd_store
 from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_settings import parse_etcd_url
 from penstock.metadata.store.interface import ABSENT, StoreRefusedError, StoreUnavailableError
-from penstock.runtime.etcd_cluster import plan_members
-from penstock.runtime.etcd_process import EtcdProcess, MemberTls
+from penstock.runtime.local_cluster.etcd_cluster import plan_members
+from penstock.runtime.local_cluster.etcd_process import EtcdProcess, MemberTls
 from tests.etcd_servers import EtcdServers
 from tests.ports import pairs_of_ports
 from tests.runtime.harness import async_test

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.metadata.election import Election
-from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.organisation.server_entry import OrganisationName
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import (

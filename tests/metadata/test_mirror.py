@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store.interface import Entry, Listing, StoreUnavailableError, VersionConflictError
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.store.sqlite import open_sqlite_store
@@ -77,8 +77,8 @@ async def test_it_tries_again_and_says_so_once(caplog: pytest.LogCaptureFixture)
     await mirror.ready.wait()
     assert pauses == [0.1, 0.2, 0.4]
     assert [record.message for record in caplog.records] == [
-        "the metadata store does not answer, the cache goes on without: no route to the store",
-        "the metadata store is back",
+        "the metadata store does not answer; the cached metadata stays in use: no route to the store",
+        "the metadata store is available again",
     ]
     await mirror.close()
 
@@ -123,7 +123,7 @@ async def test_a_defect_does_not_leave_the_cache_as_it_is_for_ever(caplog: pytes
     mirror.start()
     await mirror.ready.wait()
     assert mirror.cache.get("a") is not None
-    assert "loaded anew" in caplog.text
+    assert "reloading it" in caplog.text
     await mirror.close()
 
 

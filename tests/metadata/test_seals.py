@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     IDS,
     NODES,
     PARTITIONS,
@@ -19,9 +19,9 @@ from penstock.cluster.layout import (
     decode_queue,
 )
 from penstock.frontend.move_tasks import task
-from penstock.frontend.queue_metadata import decode as decode_metadata
-from penstock.metadata.master_key import MasterKey
-from penstock.metadata.seals import (
+from penstock.frontend.queues.metadata import decode as decode_metadata
+from penstock.metadata.seals.master_key import MasterKey
+from penstock.metadata.seals.seals import (
     LAYOUT_KINDS,
     NoSealError,
     Sealer,
@@ -32,8 +32,8 @@ from penstock.metadata.seals import (
 from penstock.metadata.store.interface import ABSENT, Listing, RememberingStore
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.store.sealed import SealedStore, sealed
-from penstock.metadata.user_register import decode as decode_register
-from penstock.metadata.users import decode_key, decode_user
+from penstock.metadata.users.register import decode as decode_register
+from penstock.metadata.users.users import decode_key, decode_user
 from penstock.model.document import UNSEALED, UnsealedError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
@@ -136,8 +136,10 @@ async def test_a_process_sees_what_was_sealed_and_marks_in_place_of_the_rest(
     assert found is not None
     assert found.value == UNSEALED
     assert await store.put("users/ada", b'{"root":false}', version) > version
-    assert caplog.text.count("users/eve in the metadata store is left alone") == 1  # however often it is read
-    assert "has a wrong seal" in caplog.text
+    assert (
+        caplog.text.count("ignored the entry users/eve in the metadata store") == 1
+    )  # however often it is read
+    assert "has an invalid seal" in caplog.text
 
 
 @async_test
@@ -175,7 +177,7 @@ async def test_what_metadata_servers_remember_is_looked_at_too() -> None:
     [decode_user, decode_key, decode_register, decode_metadata, task.decode, decode_queue, decode_partition],
 )
 def test_every_reader_of_documents_refuses_the_mark(decode: object) -> None:
-    with pytest.raises(UnsealedError, match="carries no seal"):
+    with pytest.raises(UnsealedError, match="has no valid seal"):
         decode(UNSEALED)  # type: ignore[operator]  # they are functions
     with pytest.raises(msgspec.MsgspecError):
         decode_node(UNSEALED)
@@ -188,7 +190,7 @@ def test_a_front_end_leaves_a_queue_alone_that_somebody_else_wrote() -> None:
     assert layout.named("orders") is not None
     layout.apply("cluster/queues/orders", UNSEALED)
     assert layout.named("orders") is None
-    assert "carries no seal" in (layout.why_too_new("orders") or "")
+    assert "has no valid seal" in (layout.why_too_new("orders") or "")
 
 
 def test_everything_that_says_where_something_is_is_sealed() -> None:

@@ -11,18 +11,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.metadata.cache import MetadataCache
-from penstock.metadata.master_key import MasterKey, MasterKeyError
-from penstock.metadata.sealing import look, seal_users
-from penstock.metadata.seals import front_end_sealers
-from penstock.metadata.seen_register import SeenRegister
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.metadata.seals.master_key import MasterKey, MasterKeyError
+from penstock.metadata.seals.sealing import look, seal_users
+from penstock.metadata.seals.seals import front_end_sealers
 from penstock.metadata.store.interface import Change, Entry
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.store.sealed import SealedStore, sealed
-from penstock.metadata.user_administration import UserAdministration, UserError
-from penstock.metadata.user_directory import KeyOwner, UserDirectory
-from penstock.metadata.user_register import REGISTER_KEY
-from penstock.metadata.users import KEYS, USERS, User, decode_user, encode
+from penstock.metadata.users.administration import UserAdministration, UserError
+from penstock.metadata.users.directory import KeyOwner, UserDirectory
+from penstock.metadata.users.register import REGISTER_KEY
+from penstock.metadata.users.seen_register import SeenRegister
+from penstock.metadata.users.users import KEYS, USERS, User, decode_user, encode
 from tests.runtime.harness import async_test
 
 MASTER = MasterKey(bytes(32))
@@ -314,7 +314,7 @@ async def test_the_register_cannot_be_put_back(tmp_path: Path, caplog: pytest.Lo
     assert await started.owner(eve) is None
     assert await started.owner(ada) is None  # who knows what else is older
     assert started.directory.has_users()
-    with pytest.raises(UserError, match="somebody without the master key has put it back"):
+    with pytest.raises(UserError, match="somebody without the master key restored"):
         await world.users.users()
     with pytest.raises(UserError, match="penstock user seal"):
         await world.users.create_user("bob", ACCOUNT, True, {}, MASTER)

@@ -9,20 +9,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.metadata.master_key import (
+from penstock.metadata.mirror.mirror import MetadataMirror
+from penstock.metadata.request_limits import RequestLimit, check, decode, encode, key_of, limit_for, parse_key
+from penstock.metadata.seals.master_key import (
     MasterKey,
     MasterKeyError,
     WrongMasterKeyError,
     load_master_key,
     load_or_make_master_key,
 )
-from penstock.metadata.mirror import MetadataMirror
-from penstock.metadata.request_limits import RequestLimit, check, decode, encode, key_of, limit_for, parse_key
 from penstock.metadata.store.interface import Listing
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
-from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
-from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS, USERS, decode_key
+from penstock.metadata.users.administration import NotFoundError, UserAdministration, UserError
+from penstock.metadata.users.directory import UserDirectory
+from penstock.metadata.users.users import KEYS, USERS, decode_key
 from penstock.model.document import DOCUMENTS
 from tests.runtime.harness import async_test, until
 

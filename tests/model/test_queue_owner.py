@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.frontend.native_names import Home, arn_of
+from penstock.frontend.queues.native_names import Home, arn_of
 from penstock.model.queue_owner import NOBODY, is_owned, owner_of
 
 ONE = "111111111111"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline_run import _unread_bytes
+from penstock.cli.pipeline.run import _unread_bytes
 from penstock.model.errors import PenstockError
 from penstock.pipeline import surroundings
 from penstock.pipeline.source.connection import Connection

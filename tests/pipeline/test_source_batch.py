@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 import penstock
-from penstock.client.outgoing import AttributeValue
+from penstock.client.produce.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.local_rows import local_rows

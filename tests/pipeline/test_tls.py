@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cli.pipeline_run import _unread_bytes
+from penstock.cli.pipeline.run import _unread_bytes
 from penstock.model.errors import PenstockError
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target, read_options

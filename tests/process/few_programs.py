@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import penstock
-from penstock.metadata.seals import layout_sealers
+from penstock.metadata.seals.seals import layout_sealers
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
 from penstock.metadata.store.sealed import sealed

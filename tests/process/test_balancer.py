@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import http.client
 import io
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 import pytest
 
 import penstock
-from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
+from penstock.cluster.local.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
 from tests.ports import ports_of
@@ -132,6 +133,42 @@ def test_a_configuration_that_haproxy_does_not_take_changes_nothing(balanced: Ba
     with pytest.raises(balancer.BalancerRefusedError, match="frontend-9"):
         balancer.write_configuration(bad, balanced.directory, balancer.find_haproxy())
     assert (balanced.directory / "haproxy.cfg").read_text() == before
+
+
+HIDDEN = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+LENGTH = b"Content-Length: %d\r\n" % len(HIDDEN)
+AMBIGUOUS = {
+    "a length and chunks": HEAD + b"Content-Length: 5\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "chunks and a length": HEAD + CHUNKED + LENGTH + b"\r\n0\r\n\r\n",
+    "another coding too": HEAD + CHUNKED + b"Transfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "a coding that is none": HEAD + b"Transfer-Encoding: xchunked\r\n" + LENGTH + b"\r\n",
+    "a coding after a tab": HEAD + b"Transfer-Encoding:\tchunked\r\n" + LENGTH + b"\r\n",
+    "two lengths": HEAD + b"Content-Length: 0\r\n" + LENGTH + b"\r\n",
+    "a length with a sign": HEAD + LENGTH.replace(b": ", b": +") + b"\r\n",
+    "a space before the colon": HEAD + LENGTH.replace(b":", b" :") + b"\r\n",
+    "another protocol": HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\n" + LENGTH + b"\r\n",
+    "another protocol, in chunks": HEAD
+    + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    + CHUNKED
+    + b"\r\n%x\r\n" % len(HIDDEN),
+    "a body of a GET": HEAD.replace(b"POST", b"GET") + LENGTH + b"\r\n",
+    "a body of a HEAD": HEAD.replace(b"POST", b"HEAD") + LENGTH + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_no_request_hides_in_the_body_of_another(balanced: Balanced, head: bytes) -> None:
+    """HAProxy and the front ends must agree where a request ends: else one client gets the answer to another's."""
+    host, _, port = balanced.plan().balancer.address("sqs").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=100) as connection:
+        connection.sendall(head + HIDDEN)
+        connection.shutdown(socket.SHUT_WR)
+        heard = b""
+        while piece := connection.recv(1 << 16):
+            heard += piece
+    assert b"\r\n\r\nok\n" not in heard
 
 
 def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced: Balanced) -> None:

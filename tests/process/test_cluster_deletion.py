@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import penstock
-from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
+from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_partition
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
 from tests.process.few_programs import few_programs

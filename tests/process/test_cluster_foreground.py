@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cluster.local_plan import plan_cluster, without
+from penstock.cluster.local.local_plan import plan_cluster, without
 from penstock.runtime.local_cluster import running
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
 from tests.ports import ports_of

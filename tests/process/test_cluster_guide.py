@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.cluster.tls import ClusterTls
 from tests.client.guide_page import GuidePage, commands, matches
 from tests.ports import base_port
 from tests.process.local_cluster import ClusterUp

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.cluster.layout import decode_queue, queue_key
+from penstock.cluster.layout.entries import decode_queue, queue_key
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
 from tests.process.few_programs import few_programs

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import penstock
-from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
+from penstock.cluster.layout.entries import decode_partition, decode_queue, partition_key, queue_key
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
 from tests.process.few_programs import few_programs

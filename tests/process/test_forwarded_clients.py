@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import pytest
 
-from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
+from penstock.cluster.local.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.model.settings import QueueSettings
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health

@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 import penstock
-from penstock.cluster.local_plan import ROLES, ClusterPlan, plan_cluster
-from penstock.metadata.master_key import load_or_make_master_key
-from penstock.metadata.seals import Sealer
+from penstock.cluster.local.local_plan import ROLES, ClusterPlan, plan_cluster
+from penstock.metadata.seals.master_key import load_or_make_master_key
+from penstock.metadata.seals.seals import Sealer
 from penstock.metadata.store.etcd import open_etcd_store
-from penstock.metadata.users import KEYS, USERS, User, new_access_key
+from penstock.metadata.users.users import KEYS, USERS, User, new_access_key
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
 from tests.ports import ports_of
@@ -211,9 +211,9 @@ def test_who_writes_to_the_store_without_the_secret_gets_at_no_message(cluster: 
 
     asyncio.run(redirect())
     log = cluster.directory.log("frontend-1")
-    soon(lambda: "cluster/nodes/node-1 in the metadata store is left alone" in log.read_text(), 60)
+    soon(lambda: "ignored the entry cluster/nodes/node-1 in the metadata store" in log.read_text(), 60)
     with penstock.connect_blocking(cluster.plan.native_url, timeout=5) as client:
-        with pytest.raises(penstock.PenstockError, match="carries no seal"):
+        with pytest.raises(penstock.PenstockError, match="has no valid seal"):
             client.queue("mal").receive()
         (message,) = client.queue("vip").receive()
         assert message.body == b"secret"

@@ -117,11 +117,17 @@ def test_a_front_end_of_its_own_asks_it_over_tls(served: Served) -> None:
 def test_a_renewed_certificate_is_taken_over_without_a_restart(served: Served) -> None:
     served.authority.renew("server")
     os.kill(int(served.program.facts["process"]), signal.SIGHUP)
-    soon(lambda: "the certificate for native clients was loaded again" in served.program.log(), SECONDS)
+    soon(lambda: "reloaded the certificate for native clients" in served.program.log(), SECONDS)
     assert served.command("queue", "list")[0] == 0
     served.files.key.write_text("no key")
     os.kill(int(served.program.facts["process"]), signal.SIGHUP)
-    soon(lambda: "the certificate for native clients in use stays in use" in served.program.log(), SECONDS)
+    soon(
+        lambda: (
+            "could not reload the certificate for native clients; the old one stays in use"
+            in served.program.log()
+        ),
+        SECONDS,
+    )
     assert served.command("queue", "list")[0] == 0
     served.authority.renew("server")
 

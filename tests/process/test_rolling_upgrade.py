@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import penstock
-from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
+from penstock.cluster.layout.entries import decode_partition, decode_queue, partition_key, queue_key
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
 from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError

@@ -6,10 +6,10 @@ from collections import Counter
 
 from penstock.model.limits import PRIORITIES
 from penstock.model.runs import normalized
-from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES
-from penstock.queue.log_index import LoggedRun
+from penstock.queue.log.index import LoggedRun
 from penstock.queue.partition import Partition
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_BITS, CHUNK_MESSAGES
 from tests.queue.rig import expand
 
 

@@ -12,10 +12,15 @@ from penstock.model.batch import Batch, encode
 from penstock.model.records import CatalogueRecord, decode_record, encode_record
 from penstock.model.runs import Run, Runs
 from penstock.model.settings import QueueSettings
-from penstock.queue import living_files, receiving, sending, settling, snapshot, upkeep
-from penstock.queue.decision import Admitted, Decision, Granted, Outcome, Reply, Written
-from penstock.queue.log_retention import cut
+from penstock.queue import living_files
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Admitted, Decision, Granted, Outcome, Reply, Written
+from penstock.queue.log.retention import cut
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot import snapshot
 
 START_MS = 1_000_000
 SENDS_PER_FILE = 5

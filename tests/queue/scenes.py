@@ -20,9 +20,14 @@ from penstock.model.records import (
 )
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.queue import moving, receiving, sending, settling, states, upkeep
-from penstock.queue.decision import Written
-from penstock.queue.stamping import ProducerStamps
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.stamping import ProducerStamps
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig
 
 

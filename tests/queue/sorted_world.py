@@ -17,9 +17,14 @@ from penstock.model.runs import Runs, count_of, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, around
 from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId
-from penstock.queue import moving, sending, settling, snapshot, states, upkeep
-from penstock.queue.decision import Written
-from penstock.queue.stamping import ProducerStamps
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.stamping import ProducerStamps
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
 
@@ -303,7 +308,7 @@ class SortedWorld:
             assert (target, reason) == ("orders.late", "late")
             assert partition.sorting is not None
             for sequence in expand(runs):
-                batch = max(first for first in partition.sorting.late if first <= sequence)
+                batch = max(first for first, _ in partition.sorting.late.items() if first <= sequence)
                 known = partition.sorting.lateness_of(batch)
                 assert known is not None
                 assert known.floor_us == self.plain.late[sequence]

@@ -7,9 +7,11 @@ import pytest
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import receiving, settling, snapshot
-from penstock.queue.attempts import AttemptTable
-from penstock.queue.decision import Granted
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Granted
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state.attempts import AttemptTable
 from tests.queue.rig import START_MS, Rig, expand
 
 

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.queue.budget import Budget
+from penstock.queue.decisions.budget import Budget
 
 
 def sizes(*values: int) -> array[int]:

@@ -16,10 +16,11 @@ from penstock.model import limits
 from penstock.model.batch import encode
 from penstock.model.records import Sorted
 from penstock.model.settings import QueueSettings
-from penstock.queue import settling, snapshot
-from penstock.queue.capture import Capture
-from penstock.queue.decision import Written
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Written
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot import snapshot
+from penstock.queue.snapshot.capture import Capture
 from tests.queue import recount, test_against_reference, test_sorted_histories
 from tests.queue.rig import START_MS, Rig
 from tests.queue.scenes import SCENES, logged, sorted_by

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from penstock.queue import states
-from penstock.queue.chunk import FILE_SHIFT, Chunk
+from penstock.queue.state import states
+from penstock.queue.state.chunk import FILE_SHIFT, Chunk
 
 READY = bytes([states.READY])
 

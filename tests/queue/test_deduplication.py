@@ -8,9 +8,9 @@ from penstock.model import limits
 from penstock.model.batch import encode
 from penstock.model.errors import PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import settling
-from penstock.queue.decision import Admitted
-from penstock.queue.deduplication import DeduplicationWindow, OriginTable
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Admitted
+from penstock.queue.state.deduplication import DeduplicationWindow, OriginTable
 from tests.queue.rig import START_MS, Rig, expand
 
 WINDOW_MS = 1_000
@@ -198,6 +198,6 @@ def test_batches_of_duplicates_are_answered_by_their_ids_where_too_many_are_reme
     assert [(one.runs, one.duplicates) for one in again] == [(one.runs, one.duplicates) for one in answers]
     assert expand(again[0].runs) == [2, 1, 2]
     send(rig, b"c", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=4)
-    with pytest.raises(PenstockError, match="nobody can tell"):
+    with pytest.raises(PenstockError, match="cannot tell whether it was stored"):
         send(rig, b"b", b"a", b"b", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=2)
     assert rig.partition.table.messages == 3

@@ -9,8 +9,8 @@ import pytest
 from penstock.model.batch import UNSET, encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving
-from penstock.queue.decision import Granted
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions.decision import Granted
 from tests.queue.rig import START_MS, Rig, expand
 
 LATER_MS = START_MS + 60_000

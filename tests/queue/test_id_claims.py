@@ -7,9 +7,11 @@ import pytest
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, settling, snapshot
-from penstock.queue.id_claims import Claims
-from penstock.queue.sending import admit
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.send import admit
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import id_claims
+from penstock.queue.state.id_claims import Claims
 from tests.queue.rig import START_MS, Rig
 
 WINDOW_MS = QueueSettings().deduplication_window_ms

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from penstock.model.records import SettingsChanged
 from penstock.model.settings import QueueSettings
-from penstock.queue import receiving, settling, snapshot, states
-from penstock.queue.decision import Outcome, Written
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig, expand, leased
 
 # -- deleting after the lease has ended ----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.queue.leases import LeaseTable
+from penstock.queue.state.leases import LeaseTable
 
 
 def table_of(*leases: tuple[int, int]) -> LeaseTable:

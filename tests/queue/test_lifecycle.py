@@ -14,10 +14,13 @@ from penstock.model.errors import PenstockError
 from penstock.model.records import LifecycleEnded, LifecycleReported, Purged, SettingsChanged, decode_record
 from penstock.model.settings import QueueSettings
 from penstock.model.settings_checks import changed_settings
-from penstock.queue import moving, settling, snapshot, upkeep
-from penstock.queue.decision import Granted, Written
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Granted, Written
 from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
-from penstock.queue.log_retention import cut
+from penstock.queue.log.retention import cut
+from penstock.queue.snapshot import snapshot
 from penstock.simulation.checkers.lifecycle import LifecycleModel
 from penstock.simulation.lifecycle_ledger import LifecycleLedger
 from tests.queue.rig import START_MS, Rig

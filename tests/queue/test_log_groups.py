@@ -9,8 +9,9 @@ from hypothesis import strategies as some
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import log_groups, snapshot
-from penstock.queue.log_groups import Membership
+from penstock.queue.log import groups as log_groups
+from penstock.queue.log.groups import Membership
+from penstock.queue.snapshot import snapshot
 from tests.queue.rig import START_MS, Rig
 
 

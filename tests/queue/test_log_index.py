@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.model.number_gaps import NumberGaps
-from penstock.queue import log_index
-from penstock.queue.log_index import LoggedRun, LogIndex
+from penstock.queue.log import index as log_index
+from penstock.queue.log.index import LoggedRun, LogIndex
 
 FILE = 1 << 32
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as some
 from penstock.model.batch import encode
 from penstock.model.records import LogCut
 from penstock.model.settings import QueueSettings
-from penstock.queue import log_retention, upkeep
-from penstock.queue.log_index import LogIndex
+from penstock.queue.decisions import upkeep
+from penstock.queue.log import retention as log_retention
+from penstock.queue.log.index import LogIndex
 from tests.queue.rig import START_MS, Rig
 
 

@@ -12,7 +12,7 @@ from penstock.model import limits
 from penstock.model.batch import Batch, encode
 from penstock.model.settings import QueueSettings
 from penstock.queue.partition import Partition
-from penstock.queue.producers import ProducerTable
+from penstock.queue.state.producers import ProducerTable
 from tests.queue.rig import START_MS, Rig
 
 

@@ -7,13 +7,14 @@ from itertools import product
 import pytest
 
 from penstock.model.batch import encode
-from penstock.model.origin import Origin, Reason
+from penstock.model.origin import Lateness, Origin, Reason
 from penstock.model.records import MoveStarted
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving, states
-from penstock.queue.decision import Written
-from tests.queue import recount
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions.decision import Written
+from penstock.queue.state import states
+from tests.queue import large_states, recount
 from tests.queue.rig import START_MS, Rig, expand
 
 
@@ -184,3 +185,11 @@ def test_a_move_to_the_queue_itself_gives_the_messages_new_numbers() -> None:
     rig.write(moving.finish_move(rig.partition, [(1, 1)], START_MS))
     rig.write(moving.forget_origins(rig.partition, 1, [(1, 1)], START_MS))
     assert rig.take() == [2]
+
+
+def test_late_messages_of_several_batches_move_together() -> None:
+    partition = large_states.late_batches(3)
+    assert partition.sorting is not None
+    lateness = Lateness(7_000, 5_000, None)
+    partition.apply(MoveStarted([(1, 2)], "orders.late", "late", START_MS, lateness))
+    assert [partition.sorting.lateness_of(first) == lateness for first in (1, 2, 3)] == [True, True, False]

@@ -13,12 +13,15 @@ from penstock.model.batch import encode
 from penstock.model.number_gaps import NumberGaps
 from penstock.model.records import EpochBegan, LifecycleReported, NumbersSkipped
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, log_groups, settling, snapshot, states
-from penstock.queue.capture import Capture
-from penstock.queue.chunk import CHUNK_MESSAGES
-from penstock.queue.decision import Written
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.number_skips import leave_out
 from penstock.queue.lifecycle import Lifecycle
-from penstock.queue.number_skips import leave_out
+from penstock.queue.log import groups as log_groups
+from penstock.queue.snapshot import snapshot
+from penstock.queue.snapshot.capture import Capture
+from penstock.queue.state import id_claims, states
+from penstock.queue.state.chunk import CHUNK_MESSAGES
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
 

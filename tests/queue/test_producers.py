@@ -13,9 +13,9 @@ from penstock.model import limits
 from penstock.model.batch import encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Sent
-from penstock.queue.packed_index import PackedIndex
-from penstock.queue.producers import ProducerTable
-from penstock.queue.stored_batch import StoredBatch
+from penstock.queue.state.packed_index import PackedIndex
+from penstock.queue.state.producers import ProducerTable
+from penstock.queue.state.stored_batch import StoredBatch
 from tests.queue.rig import START_MS, Rig
 
 

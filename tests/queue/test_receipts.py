@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.queue.receipts import TOKEN_BYTES, ReceiptSeal
+from penstock.queue.decisions.receipts import TOKEN_BYTES, ReceiptSeal
 
 SEAL = ReceiptSeal(b"a secret of thirty-two bytes, say")
 identities = some.integers(0, 2**64 - 1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.model.batch import encode
 from penstock.model.settings import QueueSettings
-from penstock.queue import receiving, states
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.state import states
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
 

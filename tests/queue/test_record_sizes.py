@@ -14,9 +14,12 @@ from penstock.model.origin import Lateness, Origin
 from penstock.model.records import Record, encode_record
 from penstock.model.runs import Runs, normalized
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving, sending, states, upkeep
-from penstock.queue.decision import Written
-from penstock.queue.id_claims import IDS_AT_ONCE
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Written
+from penstock.queue.state import states
+from penstock.queue.state.id_claims import IDS_AT_ONCE
 from penstock.simulation.partition_state import inconsistencies
 from penstock.storage.entry import HEAD_BYTES_MAX
 from tests.queue.rig import START_MS, Rig

@@ -8,7 +8,8 @@ from penstock.model.batch import UNSET, encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.origin import Origin
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving, states
+from penstock.queue.decisions import move as moving
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig, expand
 
 

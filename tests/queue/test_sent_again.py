@@ -10,9 +10,11 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import ELSEWHERE
 from penstock.model.records import SettingsChanged
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, sending, settling
-from penstock.queue.decision import Admitted, Written
-from penstock.queue.left_out import LeftOut
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Admitted, Written
+from penstock.queue.decisions.left_out import LeftOut
+from penstock.queue.state import id_claims
 from tests.queue.rig import START_MS, Rig, expand
 
 WINDOW_MS = 10_000

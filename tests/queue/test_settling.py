@@ -8,8 +8,9 @@ from penstock.model.errors import PenstockError
 from penstock.model.limits import RECEIVE_MESSAGES
 from penstock.model.records import Purged
 from penstock.model.runs import Runs
-from penstock.queue import settling, states
-from penstock.queue.decision import Outcome, Written
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, expand, leased
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.queue.shares import PAIRS_AT_MOST, reader_of, share_out
+from penstock.queue.log.group_shares import PAIRS_AT_MOST, reader_of, share_out
 
 MEMBERS = some.lists(some.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)
 

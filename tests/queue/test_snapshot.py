@@ -14,10 +14,11 @@ import pytest
 from penstock.model import document, limits
 from penstock.model.batch import encode
 from penstock.model.document import DocumentReader, TooOldError
-from penstock.queue import first_images, pages, settling, snapshot
-from penstock.queue.building import Builder
-from penstock.queue.leases import LeaseTable
-from penstock.queue.producers import ProducerTable
+from penstock.queue.decisions import settle as settling
+from penstock.queue.snapshot import first_images, pages, snapshot
+from penstock.queue.snapshot.building import Builder
+from penstock.queue.state.leases import LeaseTable
+from penstock.queue.state.producers import ProducerTable
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
 from tests.queue.scenes import SCENES, busy

@@ -8,9 +8,12 @@ import pytest
 
 from penstock.model.records import SpentMoved, decode_record
 from penstock.model.settings import QueueSettings
-from penstock.queue import settling, snapshot, states, upkeep
-from penstock.queue.decision import Granted
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Granted
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig
 

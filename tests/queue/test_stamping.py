@@ -11,9 +11,12 @@ from penstock.model.origin import Origin
 from penstock.model.records import Closed, Sent
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, around
-from penstock.queue import moving, sending, snapshot, upkeep
-from penstock.queue.decision import Admitted, Written
-from penstock.queue.stamping import ProducerStamps
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Admitted, Written
+from penstock.queue.decisions.stamping import ProducerStamps
+from penstock.queue.snapshot import snapshot
 from tests.queue.rig import START_MS, Rig, expand
 
 NOW_US = START_MS * 1_000

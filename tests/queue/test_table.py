@@ -6,10 +6,10 @@ from array import array
 
 import pytest
 
-from penstock.queue import states
-from penstock.queue.chunk import CHUNK_MESSAGES
-from penstock.queue.states import DELAYED, LEASED, MOVING, READY
-from penstock.queue.table import MessageTable
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_MESSAGES
+from penstock.queue.state.states import DELAYED, LEASED, MOVING, READY
+from penstock.queue.state.table import MessageTable
 
 
 def filled(count: int, *, batch: int = 1_000, file: int = 1) -> MessageTable:

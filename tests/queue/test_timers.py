@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
 from penstock.model.runs import Run
-from penstock.queue.timers import SentTimes, SlotTimers
+from penstock.queue.state.timers import SentTimes, SlotTimers
 
 
 @given(some.lists(some.integers(1, 500), min_size=1, max_size=20))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from penstock.model.settings import QueueSettings
-from penstock.queue import receiving, snapshot, states
-from penstock.queue.decision import Outcome
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions.decision import Outcome
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig, expand, leased
 
 

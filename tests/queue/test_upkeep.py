@@ -9,8 +9,11 @@ from penstock.model.batch import UNSET, encode
 from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
 from penstock.model.records import Expired, Matured, MoveStarted, Released, SettingsChanged
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving, snapshot, states, upkeep
-from penstock.queue.decision import Written
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Written
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig
 
 

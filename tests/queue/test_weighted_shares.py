@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.queue.weighted_shares import SharesInUse, WeightedShares
+from penstock.queue.ready.weighted_shares import SharesInUse, WeightedShares
 
 WEIGHTS = st.lists(st.integers(1, 50), min_size=2, max_size=6)
 ENDLESS = 10**9

@@ -14,8 +14,14 @@ from penstock.model.origin import Origin
 from penstock.model.records import NumbersSkipped, SettingsChanged
 from penstock.model.runs import Run, Runs, normalized, runs_of
 from penstock.model.settings import QueueSettings
-from penstock.queue import moving, receiving, sending, settling, snapshot, states, upkeep
-from penstock.queue.decision import Written
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import receive as receiving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions import upkeep
+from penstock.queue.decisions.decision import Written
+from penstock.queue.snapshot import snapshot
+from penstock.queue.state import states
 from tests.queue import recount
 from tests.queue.reference import FOREVER, Outgoing, QueueIsFull, Reference
 from tests.queue.rig import START_MS, Rig, expand

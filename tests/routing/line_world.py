@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.cluster.layout import NodeEntry, PartitionEntry, encode, node_key, partition_key
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, encode, node_key, partition_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.line_call import Call, Cancel, Finish, LookUp, Transmit
 from penstock.routing.partition_line import PartitionLines
-from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import Done, Request, Send, SendResult
 from penstock.wire.send_order import SendOrder
 
@@ -121,7 +121,7 @@ class LineWorld:
 
     def start(self, request: Request, done: Callable[[Outcome], None], patience_ms: int = 8_000) -> Call:
         """A request comes."""
-        call = self.lines.start(Ask(1, request, b"", patience_ms), done, self.now)
+        call = self.lines.start(Ask(request, b"", 1, patience_ms), done, self.now)
         self.run()
         return call
 

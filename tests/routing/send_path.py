@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NodeEntry,
     PartitionEntry,
     QueueEntry,
@@ -25,15 +25,15 @@ from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import EpochBegan
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, sending
-from penstock.queue.decision import Written
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions.decision import Written
+from penstock.queue.state import id_claims
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
-from penstock.routing.errand import Errand
 from penstock.routing.line_call import Call, Finish, LookUp, Transmit
 from penstock.routing.partition_line import PartitionLines
-from penstock.routing.router import route
-from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Until
+from penstock.routing.router import routed
+from penstock.steps.step import Ask, Outcome, Reply, Single
 from penstock.wire.messages import (
     ClaimedIds,
     ClaimIds,
@@ -167,7 +167,7 @@ class FrontEnd:
             connection.answered.append((request_id, error))
             return
         self._order.taken(connection.number, request)
-        Errand(route(self._context, request, body), self, done).start()
+        routed(self._context, request, body, self, done).start()
 
     def hear(self) -> None:
         """It hears of a partition, as it is by now."""
@@ -214,31 +214,19 @@ class FrontEnd:
         while self._soon:
             self._soon.popleft()()
 
-    # -- what lines and errands need -------------------------------------------------------------------------
-
-    @property
-    def calls(self) -> FrontEnd:
-        return self
+    # -- what lines and runners need -------------------------------------------------------------------------
 
     def incarnation(self, address: str) -> int:
         wire = self.wires.get(address.partition(":")[0])
         return wire.number if wire is not None else 0
 
-    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> Call:
-        call = self.lines.start(ask, done, self._path.now)
+    def start(self, step: Single, done: Callable[[Any], None]) -> Call:
+        assert isinstance(step, Ask)
+        call = self.lines.start(step, done, self._path.now)
         self.run()
         return call
 
     def cancel(self, call: Call) -> None:
-        raise AssertionError
-
-    def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
-        raise AssertionError
-
-    def use_store(self, step: Look | Put | Remove, done: Callable[[Any], None]) -> None:
-        raise AssertionError
-
-    def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
         raise AssertionError
 
 

@@ -11,7 +11,7 @@ from penstock.client_core.queue_sender import OutgoingBatch, QueueSender
 from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.batch import Buffer, encode_parts
 from penstock.model.errors import PenstockError
-from penstock.routing.steps import Outcome
+from penstock.steps.step import Outcome
 from penstock.wire.messages import Failed, Send
 from tests.routing.test_sends_again import A, B, C
 

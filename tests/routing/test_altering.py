@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.cluster.layout import decode_partition, decode_queue, encode, partition_key, queue_key
-from penstock.cluster.shares import share_of
+from penstock.cluster.layout.entries import decode_partition, decode_queue, encode, partition_key, queue_key
+from penstock.cluster.layout.partition_settings import share_of
+from penstock.model.errors import VersionConflictError
 from penstock.model.settings import QueueSettings
 from penstock.routing.altering import alter
 from penstock.routing.creating import made
-from penstock.routing.steps import ConflictError, Look, Put, Reply, Steps, Stored
+from penstock.steps.step import Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import AlterQueue
 from tests.routing.test_creating import World
 
@@ -58,7 +59,7 @@ class Operator:
             if isinstance(step, Look):
                 self._step = self._steps.send(Stored(*entries.get(step.key, (None, 0))))
             elif entries.get(step.key, (None, 0))[1] != step.version:
-                self._step = self._steps.throw(ConflictError())
+                self._step = self._steps.throw(VersionConflictError())
             else:
                 self._world.put(step.key, step.value)
                 self._step = self._steps.send(self._world.version)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.attempts import MISSED_AT_MOST, Attempts, shortened
-from penstock.routing.steps import Reply
+from penstock.steps.step import Reply
 from penstock.wire.messages import (
     ClaimIds,
     CommitOffset,

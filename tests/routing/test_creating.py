@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     IDS,
     NEXT_ID,
     PARTITIONS,
@@ -23,15 +23,15 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.placement import Census
+from penstock.cluster.manager.placement import Census
 from penstock.model.document import UNSEALED
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.creating import made
 from penstock.routing.deleting import delete
-from penstock.routing.steps import ConflictError, Look, Put, Reply, Result, Steps, Stored
+from penstock.steps.step import Look, Put, Reply, Result, Steps, Stored
 from penstock.wire.messages import DeleteQueue, Done
 
 SETTINGS = QueueSettings(replicas=3)
@@ -86,7 +86,7 @@ class World:
                 self.put(step.key, step.value)
                 outcome = self.version
             else:
-                proceed, outcome = steps.throw, ConflictError("changed")
+                proceed, outcome = steps.throw, VersionConflictError("changed")
 
 
 def test_a_new_queue_is_two_writes() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster.layout import QueueEntry, encode, queue_key
+from penstock.cluster.layout.entries import QueueEntry, encode, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.router import route
-from penstock.routing.steps import Look, Put, Stored
+from penstock.steps.step import Look, Put, Stored
 from penstock.wire.messages import DeleteQueue
 
 

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.cluster.layout import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
-from penstock.cluster.shares import share_of
+from penstock.backend.admin.catalogue import Catalogue
+from penstock.cluster.layout.entries import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
+from penstock.cluster.layout.partition_settings import share_of
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import QueueCreated
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.describing import describe
 from penstock.routing.descriptions import NOTHING_KNOWN, described, summed
-from penstock.routing.steps import AskAll
+from penstock.steps.step import AskAll
 from penstock.wire.messages import DescribeQueue, QueueDescription, QueueStatistics
 
 counted = [
@@ -96,3 +98,30 @@ def test_a_description_says_what_the_pipeline_warns_of() -> None:
     assert forecast_of(cluster) == "the queue orders is at 85% of its max-bytes"
     cluster.apply(capacity_key("orders"), b"no entry")
     assert forecast_of(cluster) is None
+
+
+def test_a_queue_is_described_by_its_own_partition_where_the_node_has_a_later_one_of_the_name() -> None:
+    """Two were made at the same moment. The other one was given up, and its partition is still there."""
+    queue = QueueEntry(name="orders", queue_id=1, settings=QueueSettings(), created_ms=5, partitions=[2])
+    node = Catalogue()
+    for partition in (2, 8):
+        node.apply(QueueCreated(partition, "orders", queue.settings, 5))
+    cluster_map = ClusterMap()
+    cluster_map.apply(queue_key("orders"), encode(queue))
+    context = RoutingContext(cluster_map, producer=1, now_ms=lambda: 0, load=lambda _: 0.0)
+    step = next(describe(context, DescribeQueue("orders")))
+    assert isinstance(step, AskAll)
+    (ask,) = step.asks
+    assert isinstance(ask.request, DescribeQueue)
+    assert node.find(ask.request.name, ask.request.queue_id).queue_id == ask.partition == 2
+
+
+def test_a_queue_is_described_only_where_it_has_the_id_that_is_asked_for() -> None:
+    queue = QueueEntry(name="orders", queue_id=1, settings=QueueSettings(), created_ms=5, partitions=[2])
+    cluster_map = ClusterMap()
+    cluster_map.apply(queue_key("orders"), encode(queue))
+    context = RoutingContext(cluster_map, producer=1, now_ms=lambda: 0, load=lambda _: 0.0)
+    assert isinstance(next(describe(context, DescribeQueue("orders", 1))), AskAll)
+    with pytest.raises(PenstockError) as refused:
+        next(describe(context, DescribeQueue("orders", 7)))
+    assert refused.value.code is ErrorCode.QUEUE_NOT_FOUND

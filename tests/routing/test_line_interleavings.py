@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.line_call import State
-from penstock.routing.steps import Outcome
+from penstock.steps.step import Outcome
 from penstock.wire.messages import Purge, Receive, Send
 from tests.routing.line_world import NODES, LineWorld
 

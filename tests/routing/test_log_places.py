@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NodeEntry,
     PartitionEntry,
     QueueEntry,
@@ -18,7 +18,7 @@ from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import ReadOffer, RoutingContext
 from penstock.routing.router import route
-from penstock.routing.steps import Look, Stored
+from penstock.steps.step import Look, Stored
 from penstock.wire.log_messages import LocateLog, LogPlace
 from penstock.wire.read_ticket import LIFETIME_MS, Holder, ReadTicket, TicketDesk, encode_holder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     DrainEntry,
     NodeEntry,
     PartitionEntry,

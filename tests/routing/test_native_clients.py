@@ -7,8 +7,8 @@ from collections.abc import Callable
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.native_clients import NativeClients
-from penstock.routing.steps import Reply
 from penstock.routing.subscription import Replied
+from penstock.steps.step import Reply
 from penstock.wire import messages
 from penstock.wire.answers import DeliveredBatch
 

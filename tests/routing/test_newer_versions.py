@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.cluster.layout import QueueEntry, decode_queue, encode, queue_key
+from penstock.cluster.layout.entries import QueueEntry, decode_queue, encode, queue_key
 from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
@@ -16,7 +16,7 @@ from penstock.routing.altering import alter
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.creating import made
-from penstock.routing.steps import AskAll, Look, Put, Stored
+from penstock.steps.step import AskAll, Look, Put, Stored
 from penstock.wire.messages import AlterQueue
 
 SENTENCE = "queue 'orders': a newer Penstock wrote it, and this process is too old for it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.line import Line
 from penstock.routing.line_call import Call, State
 from penstock.routing.partition_line import DEPOSED_SECONDS
-from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimIds, Delivery, Purge, Receive, Redrive, Request, Send
 from tests.routing.line_world import LineWorld
 
@@ -319,7 +320,9 @@ def test_who_follows_a_send_is_found_in_mixed_lines_as_in_orderly_ones() -> None
         line, calls = Line(1), list[Call]()
         numbers = dice.choices(range(1, 7), k=dice.randint(1, 8))
         for number in numbers if dice.random() < 0.5 else sorted(numbers):
-            call = Call(Ask(1, Send(1, 7, number, after=dice.choice((0, max(number - 1, 0))))), print, 0.0)
+            call = Call(
+                Ask(Send(1, 7, number, after=dice.choice((0, max(number - 1, 0)))), partition=1), print, 0.0
+            )
             line.enter(call)
             calls.append(call)
             if dice.random() < 0.2:
@@ -344,3 +347,12 @@ def test_a_receive_that_was_cancelled_is_not_asked_again_of_the_next_primary() -
     world.lines.answered(call, call.attempt, PenstockError(ErrorCode.UNREACHABLE, "it is gone"), world.now)
     world.lines.take()
     assert call.state is State.ENDED
+
+
+def test_a_partition_that_nobody_leads_counts_as_the_busiest() -> None:
+    world = LineWorld()
+    sends(world, 1)
+    assert world.lines.load(1) == 1
+    world.leader = None
+    world.publish()
+    assert world.lines.load(1) == math.inf

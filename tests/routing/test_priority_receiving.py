@@ -9,7 +9,7 @@ import pytest
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.priority_receiving import receive_any
-from penstock.routing.steps import Ask, AskAll, Outcome, Reply, Step, Steps
+from penstock.steps.step import Ask, AskAll, Outcome, Reply, Step, Steps
 from penstock.wire.messages import (
     DeliveredBatch,
     Delivery,
@@ -76,7 +76,7 @@ def test_what_the_others_gave_is_ready_again_before_a_final_error_is_told() -> N
     asks = asks_of(next(steps))
     assert sorted(ask.partition for ask in asks) == [11, 12, 21, 22]
     backs = asks_of(steps.send(answers(asks, of_21=GONE, of_12=BUSY)))
-    assert [(back.partition, back.request) for back in sorted(backs)] == [
+    assert [(back.partition, back.request) for back in sorted(backs, key=lambda back: back.partition)] == [
         (number, Release([Receipt(token(number), [(number, 2)])], unreceived=True)) for number in (11, 22)
     ]
     with pytest.raises(PenstockError, match="deleted"):

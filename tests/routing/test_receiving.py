@@ -7,7 +7,7 @@ import pytest
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.receiving import NOTHING, receive
-from penstock.routing.steps import Ask, AskFirst, Reply
+from penstock.steps.step import Ask, AskFirst, Reply
 from penstock.wire.messages import Receive
 from tests.routing.test_memory import context_of, put
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.layout import NEXT_ID, PARTITIONS, QueueEntry, encode, partition_key, queue_key
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.cluster.layout.entries import NEXT_ID, PARTITIONS, QueueEntry, encode, partition_key, queue_key
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.settings import QueueSettings
 from penstock.routing.altering import _alter_partition, alter
 from penstock.routing.creating import made
 from penstock.routing.deleting import ATTEMPTS, delete
 from penstock.routing.settling import settle
-from penstock.routing.steps import ConflictError, Look, Put, Reply, Stored, Until
+from penstock.steps.step import Look, Put, Reply, Stored, Until
 from penstock.wire.messages import AlterQueue, Delete, DeleteQueue, Receipt, ReceiptOutcome, Settled
 from tests.routing.test_creating import SETTINGS, World
 
@@ -124,7 +124,7 @@ def _lost_races(world: World, steps: Any) -> tuple[int, ErrorCode]:
             return writes, refused.code
         proceed = steps.send
         if isinstance(step, Put):
-            proceed, outcome, writes = steps.throw, ConflictError("changed"), writes + 1
+            proceed, outcome, writes = steps.throw, VersionConflictError("changed"), writes + 1
         else:
             assert isinstance(step, Look)
             outcome = Stored(*world.entries.get(step.key, (None, 0)))

@@ -20,10 +20,11 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, ORDINAL_SHIFT
 from penstock.model.records import Sent
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, sending, settling
-from penstock.routing.errand import Errand
-from penstock.routing.router import route
-from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.state import id_claims
+from penstock.routing.router import routed
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 from tests.queue.rig import START_MS, Rig
 from tests.routing.test_send_turns import PARTITIONS, FrontEnd
@@ -111,8 +112,8 @@ class Walk:
         front_end = self.dice.choice(self._front_ends)
         body = encode_parts(batch.bodies, groups=batch.groups, deduplication_ids=batch.ids)
         request = Send(1, batch.producer, batch.number)
-        Errand(
-            route(front_end.context, request, body), front_end, lambda outcome: self._told(batch, outcome)
+        routed(
+            front_end.context, request, body, front_end, lambda outcome: self._told(batch, outcome)
         ).start()
 
     def _told(self, batch: Outgoing, outcome: Outcome) -> None:

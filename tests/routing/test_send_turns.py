@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from penstock.client_core.send_line import SendCall, SendLine
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NodeEntry,
     PartitionEntry,
     QueueEntry,
@@ -24,11 +24,10 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import Ordering, QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
-from penstock.routing.errand import Errand
-from penstock.routing.router import route
+from penstock.routing.router import routed
 from penstock.routing.send_turns import SendTurns
 from penstock.routing.sharing_out import ordinal_of
-from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Until
+from penstock.steps.step import Ask, Outcome, Reply, Single
 from penstock.wire.messages import Answer, ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 
 PARTITIONS = 3
@@ -69,24 +68,12 @@ class FrontEnd:
         self.asked: list[tuple[Ask, Callable[[Outcome], None]]] = []
         self.told: dict[int, Outcome] = {}
 
-    @property
-    def calls(self) -> FrontEnd:
-        return self
-
-    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> int:
-        self.asked.append((ask, done))
+    def start(self, step: Single, done: Callable[[Any], None]) -> int:
+        assert isinstance(step, Ask)
+        self.asked.append((step, done))
         return len(self.asked)
 
     def cancel(self, call: int) -> None:
-        raise AssertionError
-
-    def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
-        raise AssertionError
-
-    def use_store(self, step: Look | Put | Remove, done: Callable[[Any], None]) -> None:
-        raise AssertionError
-
-    def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
         raise AssertionError
 
     def send(self, number: int, *, has_id: bool, after: int = 0, producer: int = 7) -> None:
@@ -99,7 +86,7 @@ class FrontEnd:
             assert number not in self.told
             self.told[number] = outcome
 
-        Errand(route(self.context, request, body), self, ended).start()
+        routed(self.context, request, body, self, ended).start()
 
     def sent(self) -> list[int]:
         """The numbers of batches that partitions were asked to store, in order."""
@@ -204,7 +191,7 @@ def test_what_follows_a_send_waits_until_all_its_shares_are_answered_where_one_h
     front_end = FrontEnd()
     body = encode_parts([b"1", b"1"], groups=[BATCH_IN_A, BATCH_IN_B])
     ended: list[Outcome] = []
-    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, ended.append).start()
+    routed(front_end.context, Send(1, 7, 1), body, front_end, ended.append).start()
     front_end.send(2, has_id=True, after=1)  # it came before the failure, and has no place in a line yet
     (_, first), (_, second), _ = front_end.asked
     first(PenstockError(ErrorCode.UNREACHABLE, "no node serves it"))
@@ -225,7 +212,7 @@ def test_that_holds_on_a_queue_without_an_order_too(has_id: bool) -> None:
     front_end = FrontEnd("best-effort")
     body = encode_parts([b"1", b"1"], deduplication_ids=[BATCH_IN_A, BATCH_IN_B])
     ended: list[Outcome] = []
-    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, ended.append).start()
+    routed(front_end.context, Send(1, 7, 1), body, front_end, ended.append).start()
     (_, first), (_, second) = front_end.asked
     first(PenstockError(ErrorCode.UNREACHABLE, "no node serves it"))
     front_end.send(2, has_id=has_id, after=1)
@@ -301,7 +288,7 @@ def test_a_counter_that_no_share_could_carry_is_refused_before_anything_is_asked
     body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
     told: list[Outcome] = []
     request = Send(1, 7, 1, process=1, counter=2**64 - 1)
-    Errand(route(front_end.context, request, body), front_end, told.append).start()
+    routed(front_end.context, request, body, front_end, told.append).start()
     assert [code_of(outcome) for outcome in told] == [ErrorCode.BAD_REQUEST]
     assert front_end.asked == []
     assert not front_end.context.turns.lines
@@ -328,7 +315,7 @@ def test_a_batch_of_which_a_part_is_stored_is_not_told_to_be_refused(
     front_end = FrontEnd()
     body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
     outcomes: list[Outcome] = []
-    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    routed(front_end.context, Send(1, 7, 1), body, front_end, outcomes.append).start()
     for (_, done), code in zip(front_end.asked, codes, strict=True):
         done(PenstockError(code, "no") if code is not None else Reply(SendResult([(1, 1)], [], 1)))
     assert [code_of(outcome) for outcome in outcomes] == [told]
@@ -410,8 +397,17 @@ def _with_ids(
     """A batch with ids for two partitions, of which all are granted; what answers its shares."""
     body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B], deduplication_ids=[b"x", b"y"])
     request = Send(1, 7, after + 1, after=after)
-    Errand(route(front_end.context, request, body), front_end, outcomes.append).start()
+    routed(front_end.context, request, body, front_end, outcomes.append).start()
     for place in range(len(front_end.claims())):
         front_end.grant(place)
     (_, refuse), (_, other) = front_end.asked[-2:]
     return refuse, other
+
+
+def test_a_share_says_the_counter_of_its_own_first_message() -> None:
+    front_end = FrontEnd()
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
+    told: list[Outcome] = []
+    routed(front_end.context, Send(1, 7, 1, process=1, counter=10), body, front_end, told.append).start()
+    counters = [ask.request.counter for ask, _ in front_end.asked if isinstance(ask.request, Send)]
+    assert sorted(counters) == [10, 11]

@@ -9,11 +9,12 @@ import pytest
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, sending, settling
-from penstock.routing.errand import Errand
-from penstock.routing.router import route
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.state import id_claims
+from penstock.routing.router import routed
 from penstock.routing.sharing_out import Place, Share, ordinal_of, together
-from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 from tests.queue.rig import START_MS, Rig
 from tests.routing.test_send_turns import BATCH_IN_A, BATCH_IN_B, PARTITIONS, FrontEnd
@@ -43,7 +44,7 @@ class Cluster:
         groups, ids = [group for group, _ in messages], [one for _, one in messages]
         body = encode_parts([b"body of " + one for one in ids], groups=groups, deduplication_ids=ids)
         told: list[Outcome] = []
-        Errand(route(self.front_end.context, Send(1, 7, number), body), self.front_end, told.append).start()
+        routed(self.front_end.context, Send(1, 7, number), body, self.front_end, told.append).start()
         while self.front_end.asked:
             ask, done = self.front_end.asked.pop(0)
             if self.meanwhile is not None and isinstance(ask.request, Send):
@@ -236,7 +237,7 @@ def test_a_share_that_was_refused_for_the_send_before_it_is_not_sent_again_alone
     told: list[Outcome] = []
     body = encode_parts([b"a", b"b"], groups=[A, B], deduplication_ids=[b"x", b"y"])
     request = Send(1, 7, 2, after=1)
-    Errand(route(front_end.context, request, body), front_end, told.append).start()
+    routed(front_end.context, request, body, front_end, told.append).start()
     asked: list[Send] = []
     while front_end.asked:
         ask, done = front_end.asked.pop(0)

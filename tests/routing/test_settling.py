@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     PartitionEntry,
     QueueEntry,
     encode,
@@ -18,12 +18,12 @@ from penstock.cluster.layout import (
 from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue.receipts import ReceiptSeal
+from penstock.queue.decisions.receipts import ReceiptSeal
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.numbers import client_token
 from penstock.routing.router import route
-from penstock.routing.steps import AskAll, Look, Reply, Stored
+from penstock.steps.step import AskAll, Look, Reply, Stored
 from penstock.wire.messages import Delete, Receipt, ReceiptOutcome, Settled
 
 QUEUE_ID = 77

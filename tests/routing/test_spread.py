@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.settings import QueueSettings
 from penstock.routing import spread
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.layout import PartitionEntry, QueueEntry, queue_key
+from penstock.cluster.layout.entries import PartitionEntry, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
-from penstock.routing.errand import Errand
-from penstock.routing.router import route
-from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Stored, Until
+from penstock.routing.router import routed
+from penstock.steps.runner import not_carried_out
+from penstock.steps.step import Ask, Look, Outcome, Reply, Single, Stored, Until
 from penstock.wire import messages
 from tests.routing.test_memory import context_of, partition
 from tests.routing.test_settling import newer, stored
@@ -59,35 +59,29 @@ class FrontEnd:
 
     # -- what steps are carried out with ---------------------------------------------------------------------
 
-    @property
-    def calls(self) -> FrontEnd:
-        return self
-
-    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> int:
-        self.asked.append(ask.partition)
-        done(Reply(self.answer))
+    def start(self, step: Single, done: Callable[[Any], None]) -> int:
+        match step:
+            case Ask():
+                self.asked.append(step.partition)
+                done(Reply(self.answer))
+            case Look():
+                self.looked += 1
+                self.looks.append((step, done))
+            case Until():
+                self.waiting.append((step, done))
+            case _:
+                raise not_carried_out(step)
         return 0
 
     def cancel(self, call: int) -> None:
         raise NotImplementedError
-
-    def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
-        raise NotImplementedError
-
-    def use_store(self, step: Look | Put | Remove, done: Callable[[Any], None]) -> None:
-        assert isinstance(step, Look)
-        self.looked += 1
-        self.looks.append((step, done))
-
-    def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
-        self.waiting.append((step, done))
 
     # -- the test --------------------------------------------------------------------------------------------
 
     def begin(self, request: messages.Request) -> list[Outcome]:
         """Where the outcome of a request will be."""
         ended: list[Outcome] = []
-        Errand(route(self.context, request, b""), self, ended.append).start()
+        routed(self.context, request, b"", self, ended.append).start()
         return ended
 
     def serve_store(self) -> None:

@@ -19,11 +19,11 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import penstock
-from penstock.frontend.queue_metadata import decode, encode, key_of
+from penstock.frontend.queues.metadata import decode, encode, key_of
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.sqs.redrive import RedriveAllowPolicy
+from penstock.sqs.attributes.redrive import RedriveAllowPolicy
 from tests.runtime.harness import async_test
-from tests.runtime.test_native_users import House, Someone, house
+from tests.runtime.native.test_users import House, Someone, house
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 DENY = {"RedriveAllowPolicy": json.dumps({"redrivePermission": "denyAll"})}

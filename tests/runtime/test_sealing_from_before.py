@@ -11,16 +11,16 @@ import pytest
 
 import penstock
 from penstock.config.serve import ServeConfig
-from penstock.frontend.queue_metadata import QueueMetadata, key_of
-from penstock.frontend.queue_metadata import encode as encode_metadata
-from penstock.metadata.master_key import MasterKey, load_or_make_master_key
+from penstock.frontend.queues.metadata import QueueMetadata, key_of
+from penstock.frontend.queues.metadata import encode as encode_metadata
+from penstock.metadata.seals.master_key import MasterKey, load_or_make_master_key
 from penstock.metadata.store.sqlite import open_sqlite_store
-from penstock.metadata.user_register import REGISTER_KEY
-from penstock.metadata.users import KEYS, USERS, User, new_access_key
+from penstock.metadata.users.register import REGISTER_KEY
+from penstock.metadata.users.users import KEYS, USERS, User, new_access_key
 from penstock.model.errors import PenstockError
 from penstock.runtime.embedded import running_server
-from penstock.runtime.listening import StartError
-from penstock.sqs.queue_attributes import QueueAttributes
+from penstock.runtime.processes.listening import StartError
+from penstock.sqs.attributes.queue_attributes import QueueAttributes
 from tests.runtime.harness import async_test, small_config
 
 ACCOUNT = "000000000000"
@@ -84,7 +84,7 @@ async def test_users_of_before_come_along(tmp_path: Path, caplog: pytest.LogCapt
     metadata = QueueMetadata(queue_id=7, attributes=QueueAttributes(), modified_ms=1)
     await before.put(key_of("orders"), encode_metadata(metadata))
     assert await is_let_in(before.directory, *ada)
-    assert "1 users (roots: ada), 1 access keys, 1 entries of queues" in caplog.text
+    assert "1 users (roots: ada), 1 access keys, 1 queue entries" in caplog.text
     for key in (USERS + "ada", KEYS + ada[0], key_of("orders"), REGISTER_KEY):
         assert b'"seal":"' in (await before.raw(key) or b"")
     assert int(before.seen.read_text()) > 0

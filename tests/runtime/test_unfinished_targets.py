@@ -7,26 +7,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.cluster.layout import QUEUES, QueueEntry
-from penstock.cluster.layout import encode as encode_entry
+from penstock.cluster.layout.entries import QUEUES, QueueEntry
+from penstock.cluster.layout.entries import encode as encode_entry
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.rules import RULES
-from penstock.frontend.native_names import Home
-from penstock.frontend.queue_directory import QueueDirectory
-from penstock.frontend.queue_metadata import QueueMetadata, encode, key_of
+from penstock.frontend.queues.directory import QueueDirectory
+from penstock.frontend.queues.metadata import QueueMetadata, encode, key_of
+from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.unfinished_queues import COUNTS_MS, Note, note_of
 from penstock.frontend.session import Session
-from penstock.frontend.unfinished_queues import COUNTS_MS, Note, note_of
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import Change
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
-from penstock.runtime.native_entrance import ClusterNames
-from penstock.sqs.http import Peer
+from penstock.runtime.native.entrance import ClusterNames
+from penstock.sqs.attributes.queue_attributes import QueueAttributes
+from penstock.sqs.attributes.redrive import RedriveAllowPolicy
 from penstock.sqs.names import DEFAULT_ACCOUNT, DEFAULT_REGION
-from penstock.sqs.policy_evaluation import Caller
-from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.redrive import RedriveAllowPolicy
+from penstock.sqs.policies.evaluation import Caller
+from penstock.sqs.protocols.http import Peer
 from penstock.wire.messages import CreateQueue
 from tests.runtime.harness import async_test
 from tests.runtime.test_onward_queues import ARN, refused, visited

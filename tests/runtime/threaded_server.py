@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from penstock.model.records import NumbersSkipped
-from penstock.queue.decision import Written
+from penstock.queue.decisions.decision import Written
 from penstock.runtime.embedded import EmbeddedServer, running_server
 from tests.runtime.harness import small_config
 

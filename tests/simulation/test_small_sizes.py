@@ -21,10 +21,21 @@ from tests.simulation.size_page import END, START, table_of_sizes
 ROOT = Path(penstock.__file__).parent
 PAGE = ROOT.parents[1] / "docs" / "simulation.md"
 LOOKED_AT = (
-    *("storage", "backend", "replication", "queue", "cluster", "routing", "client", "ordering", "model"),
+    *(
+        "storage",
+        "backend",
+        "replication",
+        "queue",
+        "cluster",
+        "steps",
+        "routing",
+        "client",
+        "ordering",
+        "model",
+    ),
     *("usage", "metadata/election.py"),
 )
-ROOM_ONLY = {("queue.producers", "PRODUCER_BATCHES_REMEMBERED")}
+ROOM_ONLY = {("queue.state.producers", "PRODUCER_BATCHES_REMEMBERED")}
 """Modules that make room for the value of production; smaller values use less of that room."""
 ALL = (*SIZES, *USAGE)
 IN_TABLE = {f"{size.module}.{size.name}" for size in ALL}
@@ -142,10 +153,10 @@ def _values(owner: str, name: str, module: str) -> list[int]:
 
 
 def test_what_follows_from_a_size_follows() -> None:
-    from penstock.queue import chunk, table
+    from penstock.queue.state import chunk, table
     from penstock.storage import scan
 
-    with put_on({"queue.chunk.CHUNK_BITS": 2, "storage.scan._STRETCH_BYTES": 64}):
+    with put_on({"queue.state.chunk.CHUNK_BITS": 2, "storage.scan._STRETCH_BYTES": 64}):
         assert (chunk.CHUNK_BITS, chunk.CHUNK_MESSAGES, vars(table)["CHUNK_MASK"]) == (2, 4, 3)
         assert len(scan._ZEROS) == 64 + 40
     assert (chunk.CHUNK_BITS, chunk.CHUNK_MESSAGES, vars(table)["CHUNK_MASK"]) == (12, 4096, 4095)

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from penstock.sqs.names import QueueArn
-from penstock.sqs.policy import Policy, parse_identity_policy, parse_queue_policy
-from penstock.sqs.policy_conditions import Context
-from penstock.sqs.policy_evaluation import AccessRequest, Caller, is_allowed
+from penstock.sqs.policies.conditions import Context
+from penstock.sqs.policies.evaluation import AccessRequest, Caller, is_allowed
+from penstock.sqs.policies.policy import Policy, parse_identity_policy, parse_queue_policy
 
 OWNER, OTHER = "111111111111", "222222222222"
 QUEUE = QueueArn("us-east-1", OWNER, "orders")

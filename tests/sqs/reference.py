@@ -14,7 +14,7 @@ from botocore.model import ServiceModel
 from botocore.parsers import create_parser
 from botocore.serialize import create_serializer
 
-from penstock.sqs.http import HttpRequest, HttpResponse
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 
 ACCESS_KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 HOST = "127.0.0.1:9324"

@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 from penstock.sqs.call import Call, read_call
 from penstock.sqs.errors import SqsError
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.protocol import protocol_of
+from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.protocols.protocol import protocol_of
 
 HOST = "127.0.0.1:9324"
 QUEUE_URL = f"http://{HOST}/000000000000/orders"

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from penstock.sqs.actions import ACTIONS
-from penstock.sqs.answers import answer, refusal
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.http import HttpResponse
-from penstock.sqs.protocol import Protocol
+from penstock.sqs.protocols.answers import answer, refusal
+from penstock.sqs.protocols.http import HttpResponse
+from penstock.sqs.protocols.protocol import Protocol
+from penstock.sqs.protocols.xml_answers import escape
 from penstock.sqs.refusals import queue_does_not_exist, unknown_operation
 from penstock.sqs.shapes.batches import (
     BatchResultErrorEntry,
@@ -32,7 +33,6 @@ from penstock.sqs.shapes.queues import (
     ListQueuesResult,
     ListQueueTagsResult,
 )
-from penstock.sqs.xml_answers import escape
 
 PROLOGUE = '<?xml version="1.0"?>'
 NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.sqs.compatibility import EXTENDED
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.outgoing import QueueTraits, check_message
+from penstock.sqs.messages.outgoing import QueueTraits, check_message
+from penstock.sqs.protocols.http import HttpRequest
 from penstock.sqs.shapes.messages import SendMessageRequest
 from tests.sqs.requests import QUEUE_URL, form_request, json_request, read
 

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from penstock.sqs.answers import refusal
 from penstock.sqs.errors import ErrorKind
-from penstock.sqs.http import HttpRequest, request_of
 from penstock.sqs.names import QueueAddress
-from penstock.sqs.protocol import Protocol, protocol_of
+from penstock.sqs.protocols.answers import refusal
+from penstock.sqs.protocols.http import HttpRequest, request_of
+from penstock.sqs.protocols.protocol import Protocol, protocol_of
 from penstock.sqs.shapes.batches import SendMessageBatchRequest
 from penstock.sqs.shapes.messages import ReceiveMessageRequest, SendMessageRequest
 from penstock.sqs.shapes.queues import CreateQueueRequest, GetQueueAttributesRequest

@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.sqs.canonical_request import canonical_path, canonical_queries
 from penstock.sqs.errors import SqsError
-from penstock.sqs.signing_keys import SigningKeys
+from penstock.sqs.signing.canonical_request import canonical_path, canonical_queries
+from penstock.sqs.signing.signing_keys import SigningKeys
 
 
 @pytest.mark.parametrize(

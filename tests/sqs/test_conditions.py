@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from penstock.sqs.policy_conditions import OPERATORS, BadCondition, Context, parse_conditions
-from penstock.sqs.policy_evaluation import ANONYMOUS, Caller, request_context
+from penstock.sqs.policies.conditions import OPERATORS, BadCondition, Context, parse_conditions
+from penstock.sqs.policies.evaluation import ANONYMOUS, Caller, request_context
 
 
 def holds(operator: str, values: Any, context: Context, key: str = "k") -> bool:

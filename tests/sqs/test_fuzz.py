@@ -10,20 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sqs.actions import ACTIONS
-from penstock.sqs.answers import refusal
-from penstock.sqs.attribute_changes import changed_attributes, created_attributes
-from penstock.sqs.authorization import read_authorization
-from penstock.sqs.batches import check_entries, check_send_batch
+from penstock.sqs.attributes.changes import changed_attributes, created_attributes
+from penstock.sqs.attributes.queue_attributes import QueueAttributes
+from penstock.sqs.attributes.redrive import parse_redrive_allow_policy, parse_redrive_policy
+from penstock.sqs.attributes.tags import merged_tags
 from penstock.sqs.call import Call, read_call
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.sqs.errors import SqsError
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.outgoing import QueueTraits, check_message
+from penstock.sqs.messages.batches import check_entries, check_send_batch
+from penstock.sqs.messages.outgoing import QueueTraits, check_message
+from penstock.sqs.messages.stored_attributes import decode_attributes, encode_attributes
 from penstock.sqs.paging import decode_token
-from penstock.sqs.policy import parse_identity_policy, parse_queue_policy
-from penstock.sqs.protocol import Protocol, protocol_of
-from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.redrive import parse_redrive_allow_policy, parse_redrive_policy
+from penstock.sqs.policies.policy import parse_identity_policy, parse_queue_policy
+from penstock.sqs.protocols.answers import refusal
+from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.protocols.protocol import Protocol, protocol_of
 from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchRequest,
     DeleteMessageBatchRequest,
@@ -36,10 +37,9 @@ from penstock.sqs.shapes.queues import (
     SetQueueAttributesRequest,
     TagQueueRequest,
 )
-from penstock.sqs.signature import verify_signature
-from penstock.sqs.signing_keys import SigningKeys
-from penstock.sqs.stored_attributes import decode_attributes, encode_attributes
-from penstock.sqs.tags import merged_tags
+from penstock.sqs.signing.authorization import read_authorization
+from penstock.sqs.signing.signature import verify_signature
+from penstock.sqs.signing.signing_keys import SigningKeys
 from penstock.sqs.task_handle import decode_task_handle
 from tests.sqs.reference import serialized, signed
 from tests.sqs.requests import FORM, HOST, get_request

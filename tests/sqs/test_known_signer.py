@@ -5,11 +5,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from penstock.sqs.authorization import read_authorization
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.known_signer import REMEMBERED, REMEMBERED_CHARACTERS, KnownSigner, is_usual
-from penstock.sqs.signature import SKEW_SECONDS
-from penstock.sqs.signing_keys import derive_key
+from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.signing.authorization import read_authorization
+from penstock.sqs.signing.known_signer import REMEMBERED, REMEMBERED_CHARACTERS, KnownSigner, is_usual
+from penstock.sqs.signing.signature import SKEW_SECONDS
+from penstock.sqs.signing.signing_keys import derive_key
 from tests.sqs.reference import SECRET, signed
 from tests.sqs.requests import form_request, get_request, json_request
 from tests.sqs.test_signature import PLAIN, flipped, with_header

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.sqs.attributes.tags import merged_tags, without_tags
 from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.paging import Page, decode_token, encode_token, page_of
-from penstock.sqs.tags import merged_tags, without_tags
 from penstock.sqs.task_handle import decode_task_handle, encode_task_handle
 
 

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sqs.body_text import is_allowed
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.message_attributes import (
+from penstock.sqs.messages.body_text import is_allowed
+from penstock.sqs.messages.message_attributes import (
     attributes_bytes,
     check_message_attributes,
     check_system_attributes,
     selected_attributes,
     selected_system_attributes,
 )
+from penstock.sqs.messages.stored_attributes import StoredAttributes, decode_attributes, encode_attributes
 from penstock.sqs.shapes.messages import MessageAttributeValue
-from penstock.sqs.stored_attributes import StoredAttributes, decode_attributes, encode_attributes
 
 VALID = {
     "string": MessageAttributeValue(data_type="String", string_value="v"),

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.permissions import with_permission, without_permission
-from penstock.sqs.policy import parse_queue_policy
+from penstock.sqs.policies.permissions import with_permission, without_permission
+from penstock.sqs.policies.policy import parse_queue_policy
 from tests.sqs.policies import BOB, OTHER, OWNER, QUEUE, allowed, statement, user_policy
 
 

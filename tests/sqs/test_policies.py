@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.policy import parse_identity_policy, parse_new_queue_policy, parse_queue_policy
-from penstock.sqs.policy_evaluation import ANONYMOUS, Caller, request_context
-from penstock.sqs.wildcard import ANY, ONE, matches, pattern_of, text_of
+from penstock.sqs.policies.evaluation import ANONYMOUS, Caller, request_context
+from penstock.sqs.policies.policy import parse_identity_policy, parse_new_queue_policy, parse_queue_policy
+from penstock.sqs.policies.wildcard import ANY, ONE, matches, pattern_of, text_of
 from tests.sqs.policies import (
     ALICE,
     BOB,

@@ -7,20 +7,20 @@ import pytest
 
 from penstock.model.settings import QueueSettings
 from penstock.model.settings_checks import check_settings
-from penstock.sqs.attribute_changes import changed_attributes, check_same_attributes, created_attributes
-from penstock.sqs.attribute_texts import QueueFacts, attribute_texts
-from penstock.sqs.compatibility import EXTENDED, STRICT
-from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.names import QueueArn
-from penstock.sqs.queue_attributes import QueueAttributes, extended_settings
-from penstock.sqs.queue_settings import ENVELOPE_BYTES, attributes_of, settings_of
-from penstock.sqs.redrive import (
+from penstock.sqs.attributes.changes import changed_attributes, check_same_attributes, created_attributes
+from penstock.sqs.attributes.queue_attributes import QueueAttributes, extended_settings
+from penstock.sqs.attributes.queue_settings import ENVELOPE_BYTES, attributes_of, settings_of
+from penstock.sqs.attributes.redrive import (
     RedriveAllowPolicy,
     RedrivePolicy,
     dead_letter_target_missing,
     parse_redrive_allow_policy,
     parse_redrive_policy,
 )
+from penstock.sqs.attributes.texts import QueueFacts, attribute_texts
+from penstock.sqs.compatibility import EXTENDED, STRICT
+from penstock.sqs.errors import ErrorKind, SqsError
+from penstock.sqs.names import QueueArn
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:dead"
 STANDARD = QueueAttributes()

@@ -4,11 +4,17 @@ import hashlib
 
 import pytest
 
-from penstock.sqs.batches import CheckedBatch, check_entries, check_send_batch, failed_entry, sent_entry
 from penstock.sqs.compatibility import EXTENDED, STRICT, Compatibility
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.extensions import NO_EXTENSIONS
-from penstock.sqs.outgoing import OutgoingMessage, QueueTraits, check_message
+from penstock.sqs.messages.batches import (
+    CheckedBatch,
+    check_entries,
+    check_send_batch,
+    failed_entry,
+    sent_entry,
+)
+from penstock.sqs.messages.extensions import NO_EXTENSIONS
+from penstock.sqs.messages.outgoing import OutgoingMessage, QueueTraits, check_message
 from penstock.sqs.refusals import bad_receipt_handle
 from penstock.sqs.shapes.batches import DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry
 from penstock.sqs.shapes.messages import MessageAttributeValue, SendMessageRequest

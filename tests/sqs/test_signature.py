@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.sqs.authorization import read_authorization
 from penstock.sqs.errors import SqsError
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.signature import invalid_access_key, verify_signature
-from penstock.sqs.signing_keys import SigningKeys, derive_key
+from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.signing.authorization import read_authorization
+from penstock.sqs.signing.signature import invalid_access_key, verify_signature
+from penstock.sqs.signing.signing_keys import SigningKeys, derive_key
 from tests.sqs.reference import ACCESS_KEY, HOST, SECRET, signed
 from tests.sqs.requests import QUEUE_URL, form_request, get_request, json_request
 

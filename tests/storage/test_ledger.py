@@ -52,3 +52,26 @@ def test_who_goes_on_behind_it_without_a_gap_has_lost_nothing() -> None:
     assert not found.record(1, 4, FILE, 240, 240)
     assert found.record(2, 6, FILE, 280, 280)
     assert damaged(found) == [1]
+
+
+def test_records_of_a_damaged_partition_may_be_written_again_behind_a_cut() -> None:
+    found = ledger()
+    found.unreadable_record(1, 5, FILE, 240, "the contents of an entry are damaged", 240)
+    assert not found.cut(1, 3, FILE, 280)
+    assert not found.record(1, 4, FILE, 320, 320)
+    assert damaged(found) == [1]
+
+
+def test_records_may_be_written_again_behind_a_cut_to_before_the_snapshot() -> None:
+    found = ledger()
+    assert not found.cut(1, 1, FILE, 240)
+    assert not found.record(1, 2, FILE, 280, 280)
+    found.unreadable_record(1, 3, FILE, 320, "the contents of an entry are damaged", 320)
+    assert damaged(found) == [1]
+
+
+def test_a_record_before_the_cut_of_a_damaged_partition_hides_another_one() -> None:
+    found = ledger()
+    assert not found.cut(1, 2, FILE, 240)
+    assert not found.record(1, 2, FILE, 280, 280)
+    assert damaged(found) == [1, 2]

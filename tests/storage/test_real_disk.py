@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.runtime.disk import BUFFERS_PER_CALL, SPARE_FILES, RealDisk
+from penstock.runtime.disk.disk import BUFFERS_PER_CALL, SPARE_FILES, RealDisk
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
 from penstock.storage.flush import Flush
@@ -25,7 +25,7 @@ from tests.storage.keeper import OPTIONS, Keeper
 
 OWNER = """
 import sys
-from penstock.runtime.disk import RealDisk
+from penstock.runtime.disk.disk import RealDisk
 disk = RealDisk(sys.argv[1])
 disk.lock()
 print("locked", flush=True)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model.batch import encode_one
 from penstock.model.internal_queues import MESSAGE_BYTES
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.usage.collector import BATCH_EVENTS, BLOCK_EVENTS, UsageTotals
 from penstock.usage.event import Row
 from penstock.usage.spool import LEAST_BYTES, Spool

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.usage.spool import LEAST_BYTES, NO_ROOM, Spool
+from penstock.usage.spool import HEADER_BYTES, LEAST_BYTES, NO_ROOM, Spool
 from penstock.usage.spool_files import RingInMemory
 
 
@@ -65,6 +65,44 @@ def ring(entries: int, size: int) -> Spool:
 
 def state(spool: Spool) -> list[tuple[int, bytes]]:
     return [(entry.number, entry.data) for entry in spool.entries()]
+
+
+@pytest.mark.parametrize("entries", [1, 7, 200])
+def test_after_a_power_cut_nothing_of_the_lap_before_comes_again(entries: int) -> None:
+    """The page with the header may be on the disk, and those with the entries that it tells of not yet."""
+    file = RingInMemory(LEAST_BYTES)
+    spool = Spool.begin(file, "front", 7)
+    number = 0
+    while spool.head < LEAST_BYTES:  # entries of one size begin at the same places in every lap
+        number += 1
+        assert spool.append(number, bytes([number % 256]) * 100) != NO_ROOM
+        spool.release(spool.head)
+    begin = spool.head
+    on_disk = bytes(file.memory)
+    for _ in range(entries):
+        number += 1
+        assert spool.append(number, b"n" * 100) != NO_ROOM
+    after = RingInMemory(LEAST_BYTES)
+    after.memory[:] = on_disk
+    after.memory[:HEADER_BYTES] = file.memory[:HEADER_BYTES]
+    found = Spool.adopt(after)
+    assert found is not None
+    assert (found.tail, found.head) == (begin, spool.head)
+    assert state(found) == []
+    assert found.is_damaged
+
+
+@pytest.mark.parametrize("flipped", range(0, 116, 5))
+def test_a_flipped_bit_is_no_row(flipped: int) -> None:
+    file = RingInMemory(LEAST_BYTES)
+    spool = Spool.begin(file, "front", 7)
+    spool.append(1, b"a" * 100)
+    second = spool.head
+    spool.append(2, b"b" * 100)
+    file.memory[HEADER_BYTES + second + flipped] ^= 4
+    found = left_behind(spool)
+    assert state(found) == [(1, b"a" * 100)]
+    assert found.is_damaged
 
 
 @pytest.mark.parametrize(("entries", "size"), [(0, 10), (3, 500), (5, 12_280), (40, 4_000)])

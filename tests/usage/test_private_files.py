@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.spool_directory import SUFFIX, SpoolDirectory
+from penstock.runtime.disk.spool_directory import SUFFIX, SpoolDirectory
 from penstock.usage.collector import UsageCollector
 from penstock.usage.spool import LEAST_BYTES, Spool
 from tests.usage.test_usage import event

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.spool_files import SimulatedSpoolFiles, SpoolHost
 from penstock.usage.collector import UsageCollector
@@ -78,7 +78,7 @@ def test_a_simulated_process_that_is_killed_leaves_its_files_to_the_next() -> No
 def test_a_simulated_disk_that_is_full_takes_no_spool(caplog: pytest.LogCaptureFixture) -> None:
     host = SpoolHost(SimulatedDisk(Random(1), capacity=1_000))
     usage = UsageCollector(SimulatedSpoolFiles(host), "front", token=bytes(16), spool_bytes=LEAST_BYTES)
-    assert "cannot keep usage" in caplog.text
+    assert "cannot store usage" in caplog.text
     usage.record(event(1))
     assert latencies(drained(usage)) == [1]
     assert host.disk.list("usage") == []

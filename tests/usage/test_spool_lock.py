@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.spool_directory import SpoolDirectory
+from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.usage.spool import LEAST_BYTES, Spool
 
 

@@ -17,7 +17,7 @@ from pyarrow import ipc
 from penstock.columnar.usage import USAGE
 from penstock.model.batch import encode_one
 from penstock.model.internal_queues import MESSAGE_BYTES
-from penstock.runtime.spool_directory import SUFFIX, SpoolDirectory
+from penstock.runtime.disk.spool_directory import SUFFIX, SpoolDirectory
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import BATCH_EVENTS, UsageCollector, UsageTotals
 from penstock.usage.event import UsageEvent
@@ -146,14 +146,14 @@ def test_what_finds_no_room_is_counted_and_its_number_is_missing(
     totals = usage.totals()
     assert totals.dropped > 1_000
     assert totals.recorded == 2_000
-    assert len([record for record in caplog.records if "no longer recorded" in record.message]) == 1
+    assert len([record for record in caplog.records if "usage is not recorded" in record.message]) == 1
     batches = drained(usage)
     kept = 2_000 - totals.dropped
     assert latencies(batches) == list(range(kept))
     usage.record(event(2_000))
     (after,) = drained(usage)
     assert after.numbers == [2_001], "the gap shows how many are missing"
-    assert f"{totals.dropped} are missing" in caplog.text
+    assert f"{totals.dropped} requests are missing" in caplog.text
     usage.close()
 
 
@@ -182,7 +182,7 @@ def test_text_that_is_no_unicode_is_recorded_readably(tmp_path: Path) -> None:
 def test_a_disk_that_takes_no_spool_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "usage").write_text("a file where the directory should be")
     usage = collector(tmp_path / "usage")
-    assert "cannot keep usage" in caplog.text
+    assert "cannot store usage" in caplog.text
     usage.record(event(1))
     assert latencies(drained(usage)) == [1]
     usage.close()

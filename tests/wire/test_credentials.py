@@ -9,6 +9,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import (
     Credentials,
     Prove,
+    channel_of,
     check_server,
     client_proof,
     encode_proof,
@@ -28,8 +29,10 @@ def test_a_proof_is_about_the_key_both_nonces_and_the_side() -> None:
         client_proof("secret", "KEX", THEIRS, OURS),
         client_proof("secret", "KEY", OURS, THEIRS),
         client_proof("secret", "KEY", THEIRS, b"d" * 32),
+        client_proof("secret", "KEY", THEIRS, OURS, channel_of(b"a certificate")),
+        client_proof("secret", "KEY", THEIRS, OURS, channel_of(b"")),
     }
-    assert len(proofs) == 6
+    assert len(proofs) == 8
     assert not any(b"secret" in proof for proof in proofs)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from penstock.wire.frames import PREFIX_BYTES
 from penstock.wire.handshake import (
     HANDSHAKE_FRAME_BYTES,
     NONCE_BYTES,
     ClientHandshake,
     HandshakeError,
+    Proof,
     ServerHandshake,
 )
 
@@ -51,6 +54,22 @@ def test_a_proof_that_was_heard_is_no_use_again() -> None:
     later.prove(first.challenge())
     with pytest.raises(HandshakeError):
         later.finish(accepted)
+
+
+def test_a_proof_for_another_address_is_refused_and_cannot_be_altered() -> None:
+    server = ServerHandshake(SECRET, "node", ONE, "10.0.0.2:9326")
+    for dialled in ("10.0.0.9:9326", ""):
+        client = ClientHandshake(SECRET, "node", OTHER, dialled)
+        proof = client.prove(server.challenge())
+        with pytest.raises(HandshakeError, match="changed hands"):
+            server.accept(proof)
+        nonce, mark = msgspec.msgpack.decode(proof)[1:3]
+        with pytest.raises(HandshakeError, match="does not know"):
+            server.accept(msgspec.msgpack.encode(Proof(nonce, mark, "10.0.0.2:9326")))
+    client = ClientHandshake(SECRET, "node", OTHER, "10.0.0.2:9326")
+    client.finish(server.accept(client.prove(server.challenge())))
+    longest = ClientHandshake(SECRET, "node", OTHER, f"{'h' * 253}:65535").prove(server.challenge())
+    assert len(longest) < HANDSHAKE_FRAME_BYTES - PREFIX_BYTES
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n", b"\x93\xa5proof\xc4\x01a\xc4\x01b", b"\xc1"])

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from penstock.cli.exits import UNREACHABLE, CommandError
-from penstock.client.address import parse_address
 from penstock.client.client import Client, connect
+from penstock.client.connection.address import parse_address
 
 Result = TypeVar("Result")
 

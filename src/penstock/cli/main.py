@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import typer
 
-from penstock.cli import audit, cluster, dlq, group, limit, node, pipeline, queue, user
-from penstock.cli.bench import bench
-from penstock.cli.check_config import check_config
-from penstock.cli.clock import clock, identifiers
-from penstock.cli.frontend import frontend
-from penstock.cli.metadata import metadata
-from penstock.cli.peek import peek
-from penstock.cli.purge import purge
-from penstock.cli.receive import receive
-from penstock.cli.request import request
-from penstock.cli.send import send
-from penstock.cli.serve import serve
-from penstock.cli.simulate import simulate
-from penstock.cli.tail import tail
+from penstock.cli.cluster import cluster
+from penstock.cli.messages import group
+from penstock.cli.messages.peek import peek
+from penstock.cli.messages.receive import receive
+from penstock.cli.messages.request import request
+from penstock.cli.messages.send import send
+from penstock.cli.messages.tail import tail
+from penstock.cli.pipeline import pipeline
+from penstock.cli.processes import node
+from penstock.cli.processes.frontend import frontend
+from penstock.cli.processes.metadata import metadata
+from penstock.cli.processes.serve import serve
+from penstock.cli.queues import dlq, queue
+from penstock.cli.queues.purge import purge
+from penstock.cli.tools import audit
+from penstock.cli.tools.bench import bench
+from penstock.cli.tools.check_config import check_config
+from penstock.cli.tools.clock import clock, identifiers
+from penstock.cli.tools.simulate import simulate
+from penstock.cli.users import limit, user
 from penstock.cli.version import version
 
 app = typer.Typer(

@@ -68,15 +68,17 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="PENSTOCK_URL",
-        help="The server to ask: penstock://HOST:PORT, or penstocks://HOST:PORT?ca=FILE over TLS.",
+        help="Address of the server: penstock://HOST:PORT, or penstocks://HOST:PORT?ca=FILE for TLS.",
         metavar="URL",
         show_envvar=True,
         rich_help_panel="Common",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Common")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON, one object a line.", rich_help_panel="Common")
+]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", show_default=False)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Data = Annotated[
     str | None,
     typer.Option(
@@ -97,56 +99,32 @@ ConfigFile = Annotated[
         envvar="PENSTOCK_CONFIG",
     ),
 ]
-Cpus = Annotated[
-    str | None,
-    typer.Option(
-        "--cpus",
-        help="auto (default): the kernel's choice, the busiest threads on one; all: the kernel's choice; or numbers: 0-3,6.",
-        metavar="CPUS",
-        show_default=False,
-    ),
-]
-LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")]
-LogFormat = Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")]
 ReadyFile = Annotated[
     Path | None,
     typer.Option(
-        "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
-    ),
-]
-NativeTlsCertificate = Annotated[
-    str | None,
-    typer.Option(
-        "--native-tls-certificate",
-        help="The certificate that is shown to native clients, who then use penstocks://; needs --native-tls-key.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
-NativeTlsKey = Annotated[
-    str | None,
-    typer.Option(
-        "--native-tls-key", help="That certificate's private key.", metavar="FILE", show_default=False
+        "--ready-file", help="Write a JSON file with all addresses when the process is ready.", metavar="FILE"
     ),
 ]
 TlsCertificate = Annotated[
     str | None,
     typer.Option(
         "--tls-certificate",
-        help="The certificate that this process shows to the others of its cluster; needs --tls-key and --tls-ca.",
+        help="File with the certificate that this command shows to the processes of the cluster; needs --tls-key and --tls-ca.",
         metavar="FILE",
         show_default=False,
     ),
 ]
 TlsKey = Annotated[
     str | None,
-    typer.Option("--tls-key", help="That certificate's private key.", metavar="FILE", show_default=False),
+    typer.Option(
+        "--tls-key", help="File with the private key of that certificate.", metavar="FILE", show_default=False
+    ),
 ]
 TlsCa = Annotated[
     str | None,
     typer.Option(
         "--tls-ca",
-        help="The authority that signed the certificates of all processes of the cluster.",
+        help="File with the authority that signed the certificates of all processes of the cluster.",
         metavar="FILE",
         show_default=False,
     ),

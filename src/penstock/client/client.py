@@ -10,23 +10,23 @@ from collections.abc import AsyncIterator, Generator
 from types import TracebackType
 from typing import Unpack
 
-from penstock.client.address import DEFAULT_URL, parse_url
-from penstock.client.call import FutureCall, expecting
-from penstock.client.clock import LOCAL_CLOCK, ClientClock, ClockStatus
-from penstock.client.credentials import chosen_credentials
+from penstock.client.connection.address import DEFAULT_URL, parse_url
+from penstock.client.connection.call import FutureCall, expecting
+from penstock.client.connection.credentials import chosen_credentials
+from penstock.client.connection.failure import refused
+from penstock.client.connection.link import Link
+from penstock.client.connection.route import Route
+from penstock.client.connection.trust import Authority, trust_at
 from penstock.client.duration import Duration, milliseconds
-from penstock.client.failure import refused
-from penstock.client.link import Link
 from penstock.client.options import changes_of, settings_of
+from penstock.client.produce.clock import LOCAL_CLOCK, ClientClock, ClockStatus
+from penstock.client.produce.sequencer import ClientSequencer
+from penstock.client.produce.stamping import Stamping
 from penstock.client.queue import Queue
 from penstock.client.queue_options import QueueOptions
-from penstock.client.replier import Replier
-from penstock.client.requester import Requester
-from penstock.client.route import Route
-from penstock.client.sequencer import ClientSequencer
-from penstock.client.settlement import Settler
-from penstock.client.stamping import Stamping
-from penstock.client.trust import Authority, trust_at
+from penstock.client.replies.replier import Replier
+from penstock.client.replies.requester import Requester
+from penstock.client.settle.settlement import Settler
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings_checks import check_queue_name, check_settings
 from penstock.ordering.clock_estimator import DRIFT_PPM
@@ -56,7 +56,7 @@ class Client:
         self._link = link
         self._clock = ClientClock(link, local_clock, drift_ppm)
         self._stamping = Stamping(self._clock)
-        self.sequencer = ClientSequencer(self._stamping)
+        self.sequencer: ClientSequencer = ClientSequencer(self._stamping)
         """Timestamp ids made here, by the server's time: `await client.sequencer.take(10)`."""
         self._producer = secrets.randbits(63) or 1
         self._replier = Replier(self._new_route)
@@ -149,6 +149,10 @@ class Client:
     async def timestamp_id(self) -> TimestampId:
         """A new timestamp id, made here: greater than all that this client made before. See `sequencer`."""
         return (await self.sequencer.take())[0]
+
+    async def timestamp_ids(self, count: int = 1) -> list[TimestampId]:
+        """New timestamp ids, made here, all of one time. See `sequencer`."""
+        return await self.sequencer.take(count)
 
     async def take_ids(self, count: int = 1) -> list[TimestampId]:
         """New timestamp ids from the server's sequencer, for programs that keep no clock of their own."""

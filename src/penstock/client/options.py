@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.client.connection.failure import refused
 from penstock.client.duration import milliseconds
-from penstock.client.failure import refused
 from penstock.client.queue_options import QueueOptions
 from penstock.model.settings import SETTINGS, QueueSettings
 

@@ -6,29 +6,29 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from penstock.client.browse import Page, pages, redrive, resolved
-from penstock.client.call import FutureCall
-from penstock.client.consumer import BatchConsumer, MessageConsumer
-from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.connection.call import FutureCall
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
+from penstock.client.consume.browse import Page, pages, redrive, resolved
+from penstock.client.consume.consumer import BatchConsumer, MessageConsumer
+from penstock.client.consume.message import PeekedMessage
+from penstock.client.consume.subscription import Subscription, Terms
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
-from penstock.client.incarnation import Incarnation
 from penstock.client.log.log import Log
-from penstock.client.message import PeekedMessage
-from penstock.client.outgoing import (
+from penstock.client.produce.outgoing import (
     AttributeValue,
     Body,
     OutgoingMessage,
     Sendable,
     prepared,
 )
-from penstock.client.producer import Producer
-from penstock.client.reply import Reply
-from penstock.client.requester import Requester
-from penstock.client.route import Route
-from penstock.client.sending import send_messages
-from penstock.client.sent import SentMessage, SentMessages
-from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
-from penstock.client.subscription import Subscription, Terms
+from penstock.client.produce.producer import Producer
+from penstock.client.produce.sending import send_messages
+from penstock.client.produce.sent import SentMessage, SentMessages
+from penstock.client.replies.reply import Reply
+from penstock.client.replies.requester import Requester
+from penstock.client.settle.delivered import DeliveredMessages, Message
+from penstock.client.settle.settlement import DELETE, Action, Settlement, Settler, giving_back
 from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive

@@ -89,14 +89,6 @@ class Stream(ABC):
         """The server ended it, or could not be reached; nothing follows."""
 
 
-def error_code(code: str) -> ErrorCode:
-    """The code of a refusal; one that this client is too old to know is `internal`."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.INTERNAL
-
-
 def unexpected(answer: Answer) -> PenstockError:
     """The server answered with something that does not answer the request."""
     return PenstockError(

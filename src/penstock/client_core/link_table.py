@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from enum import Enum
 from random import Random
 from typing import NamedTuple
 
-from penstock.client_core.backoff import Slowdown, delays
-from penstock.client_core.call import Call, Stream, Unanswered, error_code
+from penstock.client_core.backoff import Slowdown, backoff
+from penstock.client_core.call import Call, Stream, Unanswered
+from penstock.client_core.endpoint_search import FINAL
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.liveness import Liveness, Sign
 from penstock.wire.messages import Failed
+from penstock.wire.refusals import error_code, error_of
+from penstock.wire.request_ids import RequestIds
 
 RESENDS_AT_MOST = 16
 """A request that never gets answered, however often the connection is made anew, is at fault itself."""
-_LAST_REQUEST_ID = 2**32 - 1
 
 
 class Told(NamedTuple):
@@ -49,14 +51,6 @@ class Nobody(NamedTuple):
 Verdict = Told | Again | Stopping | Nobody
 
 
-class Sign(Enum):
-    """What to do about a server that may be silent."""
-
-    LIVES = "lives"
-    PROBE = "ask whether it is there"
-    GIVE_UP = "end the connection"
-
-
 class LinkTable:
     """The table of calls and streams by request id; `timeout` is how long each waits for a connection."""
 
@@ -65,11 +59,11 @@ class LinkTable:
         self.streams: dict[int, Stream] = {}
         self.timeout = timeout
         self._dice = dice
-        self._request_id = 0
-        self._pauses = delays(dice)
+        self._request_ids = RequestIds()
+        self._pauses = backoff(dice)
         self._proven = True
         """Whether the last connection was good for something; after one that was not, there is a pause before the next."""
-        self._probed = False
+        self._liveness = Liveness()
 
     def __bool__(self) -> bool:
         return bool(self.calls or self.streams)
@@ -77,11 +71,8 @@ class LinkTable:
     # -- asking ----------------------------------------------------------------------------------------------
 
     def new_request_id(self) -> int:
-        """The next id that nothing waits under; 0 is left to the server, for what answers no request."""
-        while True:
-            self._request_id = self._request_id + 1 if self._request_id < _LAST_REQUEST_ID else 1
-            if self._request_id not in self.calls and self._request_id not in self.streams:
-                return self._request_id
+        """The next id that nothing waits under."""
+        return self._request_ids.next(self.calls, self.streams)
 
     def enter(self, call: Call, now: float, *, connected: bool) -> int:
         """A request is asked, now or when there is a connection; returns its id."""
@@ -106,7 +97,7 @@ class LinkTable:
             if code in call.waits_out and (pause := self._pause(call, self.timeout, now)) is not None:
                 return Again(call, pause)
             del self.calls[request_id]
-            return Told(call, _error_of(answer, code))
+            return Told(call, error_of(answer))
         stream = self.streams.get(request_id)
         if stream is None:
             return Nobody()
@@ -116,7 +107,7 @@ class LinkTable:
             pause = self._pause(stream, math.inf, now)  # it waits for messages however long that takes
             return Again(stream, pause if pause is not None else math.inf)
         del self.streams[request_id]
-        return Told(stream, _error_of(answer, code))
+        return Told(stream, error_of(answer))
 
     def _pause(self, refused: Call | Stream, patience: float, now: float) -> float | None:
         """How long what was refused is to wait; nothing was done, so anything may be asked again."""
@@ -138,15 +129,27 @@ class LinkTable:
 
     def first_pause(self) -> float:
         """How long to wait before the first attempt to connect again."""
-        return 0.0 if self._proven else next(self._pauses)
+        return 0.0 if self._proven else self._pauses.pause()
 
     def next_pause(self) -> float:
         """How long to wait after an attempt that failed."""
-        return next(self._pauses)
+        return self._pauses.pause()
+
+    def attempt_failed(self, refusal: PenstockError | None, reason: str, *, once: bool) -> float | None:
+        """An attempt to connect failed; how long to wait before the next one, None: nothing waits for a connection any more.
+
+        `once`: the first attempt is the only one.
+        """
+        if refusal is not None and refusal.code in FINAL:
+            self.fail_all(refusal)
+        elif once:
+            self.fail_all(PenstockError(ErrorCode.UNREACHABLE, reason))
+        return self.next_pause() if self else None
 
     def connected(self) -> Iterator[tuple[int, Call | Stream]]:
         """There is a connection: everything that waits is sent on it, in the order it was asked in."""
-        self._proven = self._probed = False
+        self._proven = False
+        self._liveness.reset()
         yield from list(self.calls.items())
         yield from list(self.streams.items())
 
@@ -154,17 +157,11 @@ class LinkTable:
         """The server has said something."""
         if not self._proven:
             self._proven = True
-            self._pauses = delays(self._dice)
+            self._pauses.reset()
 
     def look_alive(self, *, heard: bool) -> Sign:
         """Looks whether the server lives: silent while something waits it is asked, silent again it is given up."""
-        if heard or not self:
-            self._probed = False
-            return Sign.LIVES
-        if self._probed:
-            return Sign.GIVE_UP
-        self._probed = True
-        return Sign.PROBE
+        return self._liveness.look(heard=heard, waits=bool(self))
 
     def connection_lost(self, now: float, reason: str) -> None:
         """Keeps what can be asked again on the next connection and fails the rest."""
@@ -209,10 +206,3 @@ class LinkTable:
             call.cut_off(error)
         for stream in streams.values():
             stream.failed(error)
-
-
-def _error_of(answer: Failed, code: ErrorCode) -> PenstockError:
-    """What the server said."""
-    if code == answer.code:
-        return PenstockError(code, answer.message)
-    return PenstockError(code, f"{answer.message} (unknown error code {answer.code!r})")

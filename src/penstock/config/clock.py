@@ -20,9 +20,9 @@ class ClockOptions:
         metadata=option(
             "clock.source",
             kinds.choice("auto", "own", "chrony", "clockbound"),
-            "Where the server has its time from. `chrony`, `clockbound`: the daemon of that name on this computer, whose "
-            "error bound is then the server's. `own`: the server's own clock defines time, which is then never "
-            "uncertain. `auto`: a daemon that knows the time when the server starts, else its own clock.",
+            "The server's time source. `chrony`, `clockbound`: the daemon of that name on this computer, "
+            "with its error bound. `own`: the server's own clock defines the time and is never uncertain. "
+            "`auto`: a daemon that knows the time when the server starts, or else the server's own clock.",
         ),
     )
     clock_drift_ppm: int = field(
@@ -30,7 +30,7 @@ class ClockOptions:
         metadata=option(
             "clock.drift_ppm",
             kinds.count(1, 100_000),
-            "By how many millionths this computer's clock may run wrong at most; what is known of the time grows "
-            "more uncertain at this rate until it is asked for again.",
+            "Maximum rate error of this computer's clock, in parts per million. The time becomes uncertain "
+            "at this rate until the source is asked again.",
         ),
     )

@@ -21,9 +21,11 @@ class ClusterOptions(SharedOptions):
         metadata=option(
             "cluster.name",
             kinds.optional(
-                "none", kinds.matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", "1 to 63 letters, digits, - _ .")
+                "none",
+                kinds.matching(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", "1 to 63 letters, digits, - _ .", "NAME"),
             ),
-            "What this process is called in its cluster; `none`: it makes a name up.",
+            "Name of this process in its cluster. `none`: it chooses a name. The data of a node, and the part of the "
+            "metadata that a metadata server keeps, belong to its name.",
             "--name",
         ),
     )
@@ -36,9 +38,10 @@ class ClusterOptions(SharedOptions):
                 kinds.matching(
                     r"(etcds?|(penstock-)?metadata)://\S+",
                     "a URL such as etcd://HOST:PORT or metadata://HOST:PORT",
+                    "URL",
                 ),
             ),
-            "Where the cluster's metadata is: its etcd, or its metadata servers. `none`: there is no cluster.",
+            "Address of the cluster's metadata: its etcd or its metadata servers. `none`: no cluster.",
             "--cluster",
         ),
     )
@@ -47,7 +50,8 @@ class ClusterOptions(SharedOptions):
         metadata=option(
             "cluster.secret_file",
             kinds.optional("none", kinds.file()),
-            "The file with the secret (16 bytes or more) that all processes of the cluster know and prove to each other.",
+            "File with the cluster's secret (16 bytes or more), with which its processes authenticate each "
+            "other.",
             "--secret-file",
         ),
     )
@@ -56,9 +60,9 @@ class ClusterOptions(SharedOptions):
         metadata=option(
             "cluster.seals",
             kinds.choice("required", "optional"),
-            "Whether entries of the cluster's metadata must carry a seal, which shows that a process of the cluster wrote them. "
-            "`optional` also takes entries about nodes, queues and partitions without one: for the time in which processes of "
-            "an earlier version run, and no longer. Users and access keys always need theirs.",
+            "Whether entries of the cluster's metadata must have a seal, which shows that a process of the "
+            "cluster wrote them. `optional` also accepts nodes, queues and partitions without one: use it "
+            "only while processes of an earlier version run. Users and access keys always need seals.",
         ),
     )
     cluster_tls_certificate: str | None = field(
@@ -66,9 +70,9 @@ class ClusterOptions(SharedOptions):
         metadata=option(
             "cluster.tls_certificate",
             kinds.optional("none", kinds.file()),
-            "The certificate (PEM, with its chain) that this process shows to the others of its cluster; with it, all "
-            "that they say to each other is encrypted, and whoever shows none of `cluster.tls_ca` is refused. `none`: "
-            "no TLS. For all processes of a cluster or for none.",
+            "Certificate (PEM, with its chain) of this process for TLS inside the cluster. With it, all "
+            "connections between processes are encrypted, and a process without a certificate of "
+            "`cluster.tls_ca` is refused. `none`: no TLS. Use it for all processes of a cluster or for none.",
             "--tls-certificate",
         ),
     )
@@ -86,8 +90,9 @@ class ClusterOptions(SharedOptions):
         metadata=option(
             "cluster.tls_ca",
             kinds.optional("none", kinds.file()),
-            "The authority (PEM, several are allowed) that signed the certificates of all processes of the cluster, and "
-            "of nobody else: whoever has a certificate of it belongs to the cluster.",
+            "Authority (PEM, several are allowed) that signed the certificates of the cluster's processes. "
+            "Every holder of such a certificate belongs to the cluster, so the authority must sign for "
+            "nothing else.",
             "--tls-ca",
         ),
     )
@@ -99,9 +104,8 @@ class ClusterOptions(SharedOptions):
                 "none",
                 kinds.matching(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", "a DNS name, or `host`"),
             ),
-            "A name that the certificates of all processes of the cluster have as a subject alternative name (DNS), and "
-            "that both sides of a connection look for: for an authority that signs for others too. `host`: a "
-            "certificate must name the host, or the IP address, at which its process was dialled. `none`: names "
-            "are not looked at.",
+            "DNS name that the certificates of all processes of the cluster must contain as a subject "
+            "alternative name; needed if the authority also signs for others. `host`: a certificate must "
+            "name the host or IP address under which its process was reached. `none`: names are not checked.",
         ),
     )

@@ -28,7 +28,7 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "native.listen",
             kinds.address(NATIVE_PORT),
-            "Where clients connect with the native protocol. Port 0 lets the system choose one.",
+            "Address for clients of the native protocol. Port 0 chooses a free port.",
             "--listen",
         ),
     )
@@ -37,8 +37,8 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.durability",
             kinds.choice("sync", "os"),
-            "`sync`: an acknowledgement means it is on disk. `os`: it means the operating system has it; "
-            "a crash of the process loses nothing, a power cut may.",
+            "When a request is acknowledged. `sync`: when it is on disk. `os`: when the operating system "
+            "has it; a crash of the process loses nothing, but a power cut may.",
             "--durability",
         ),
     )
@@ -47,7 +47,7 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.journal_file_size",
             kinds.size(32 * MEBIBYTE, 1 * GIBIBYTE),
-            "Size of one journal file; they are allocated in full and used again.",
+            "Size of a journal file. The files are allocated in full and reused.",
         ),
     )
     checkpoint_bytes: int = field(
@@ -55,7 +55,8 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.checkpoint_size",
             kinds.size(32 * MEBIBYTE, 64 * GIBIBYTE),
-            "How much journal is written between checkpoints: more means fewer moves and a longer recovery.",
+            "Amount of journal between checkpoints. A larger value copies fewer messages and makes recovery "
+            "longer.",
         ),
     )
     segment_bytes: int = field(
@@ -63,7 +64,7 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.segment_size",
             kinds.size(1 * MEBIBYTE, 1 * GIBIBYTE),
-            "Size at which a queue's segment file is closed and the next begun.",
+            "Size at which a segment file of a queue is closed and a new one begins.",
         ),
     )
     cache_bytes: int = field(
@@ -71,7 +72,7 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.cache_size",
             kinds.size(0, 1024 * GIBIBYTE),
-            "Memory for messages that were just sent or read, so that receiving them needs no disk.",
+            "Memory for messages that were sent or read recently, so that receiving them needs no disk.",
         ),
     )
     max_unflushed_bytes: int = field(
@@ -79,7 +80,7 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "storage.max_unflushed_size",
             kinds.size(1 * MEBIBYTE, 4 * GIBIBYTE),
-            "How much may wait for the disk before the server stops reading from clients for a moment.",
+            "Amount of data that may wait for the disk. Above it the server pauses reading from clients.",
         ),
     )
     max_connections: int = field(
@@ -87,8 +88,8 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "native.max_connections",
             kinds.count(1, 1_000_000),
-            "How many clients may be connected at once. For one more, the oldest unknown one is cut off; without any it is "
-            "refused with a clear error.",
+            "Maximum number of client connections. One more connection closes the oldest connection that is "
+            "not authenticated; if there is none, it is refused with an error.",
         ),
     )
     write_buffer_bytes: int = field(
@@ -96,8 +97,9 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "native.write_buffer_size",
             kinds.size(64 * KIBIBYTE, 1 * GIBIBYTE),
-            "Answers a client has not read yet; beyond this its requests are not read. Beyond 64 times this it is "
-            "disconnected if it reads nothing for 10 seconds.",
+            "Size of the answers that a client has not read. Above it the server does not read the client's "
+            "requests; above 64 times this it closes the connection if the client reads nothing for 10 "
+            "seconds.",
         ),
     )
     hello_timeout_ms: int = field(
@@ -105,6 +107,6 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "native.hello_timeout",
             kinds.duration(100, 1 * HOUR_MS),
-            "How long a new connection may take to say hello.",
+            "Time in which a new connection must send its hello.",
         ),
     )

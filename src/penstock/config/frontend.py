@@ -26,8 +26,8 @@ class FrontendConfig(
         metadata=option(
             "frontend.monitoring_listen",
             kinds.optional("off", kinds.address(MONITORING_PORT)),
-            "Where monitoring finds `/metrics` (for Prometheus) and `/health` of the front end. Port 0 lets the system choose "
-            "one; `off`: nowhere. Other machines reach it with `monitoring.token_file` only.",
+            "Address of `/metrics` (for Prometheus) and `/health` of the front end. Port 0 chooses a free "
+            "port; `off` disables them. Other machines need `monitoring.token_file`.",
             "--monitoring-listen",
         ),
     )
@@ -36,7 +36,7 @@ class FrontendConfig(
         metadata=option(
             "frontend.backend",
             kinds.address(NATIVE_PORT, lowest_port=1),
-            "The server that keeps the queues: where its native protocol listens.",
+            "Address of the native protocol of the server that stores the queues.",
             "--backend",
         ),
     )
@@ -45,9 +45,9 @@ class FrontendConfig(
         metadata=option(
             "frontend.backend_ca",
             kinds.optional("none", kinds.file()),
-            "With it the server at `frontend.backend` is spoken to over TLS: the authority (PEM) that signed its "
-            "`native.tls_certificate`, which must name the host of `frontend.backend`; `system`: those that this machine "
-            "trusts. `none`: no TLS.",
+            "Authority (PEM) that signed the `native.tls_certificate` of the server at `frontend.backend`, "
+            "which is then reached over TLS; the certificate must name that host. `system`: the authorities "
+            "that this machine trusts. `none`: no TLS.",
             "--backend-ca",
         ),
     )
@@ -56,8 +56,8 @@ class FrontendConfig(
         metadata=option(
             "frontend.native_listen",
             kinds.optional("off", kinds.address(NATIVE_PORT)),
-            "With a cluster: where clients connect with the native protocol. Port 0 lets the system choose one; `off`: "
-            "nowhere.",
+            "With a cluster: address for clients of the native protocol. Port 0 chooses a free port; `off` "
+            "disables it.",
             "--native-listen",
         ),
     )
@@ -66,8 +66,8 @@ class FrontendConfig(
         metadata=option(
             "frontend.replicas",
             kinds.count(1, REPLICAS_PER_PARTITION),
-            "With a cluster: how many nodes hold a queue whose maker says nothing of it. The same for all front ends. "
-            "One replica on purpose is asked for together with `min_in_sync` 1.",
+            "With a cluster: number of replicas of a new queue that does not set `replicas`. Set the same "
+            "value on all front ends. A queue with one replica must also set `min_in_sync` to 1.",
         ),
     )
 

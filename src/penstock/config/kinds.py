@@ -27,6 +27,8 @@ class Kind:
     allowed: str
     read: Callable[[object], object]
     write: Callable[[object], str] = str
+    metavar: str = "TEXT"
+    """What stands for the value in help."""
 
 
 def size(low: int, high: int) -> Kind:
@@ -39,7 +41,7 @@ def size(low: int, high: int) -> Kind:
             raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
         return size_bytes
 
-    return Kind(allowed, read, lambda value: format_size(_integer(value, allowed)))
+    return Kind(allowed, read, lambda value: format_size(_integer(value, allowed)), "SIZE")
 
 
 def duration(low_ms: int, high_ms: int) -> Kind:
@@ -56,7 +58,7 @@ def duration(low_ms: int, high_ms: int) -> Kind:
             raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
         return milliseconds
 
-    return Kind(allowed, read, lambda value: format_duration(_integer(value, allowed)))
+    return Kind(allowed, read, lambda value: format_duration(_integer(value, allowed)), "TIME")
 
 
 def count(low: int, high: int) -> Kind:
@@ -71,7 +73,7 @@ def count(low: int, high: int) -> Kind:
             raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
         return number
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar="N")
 
 
 def choice(*values: str) -> Kind:
@@ -83,7 +85,7 @@ def choice(*values: str) -> Kind:
             raise ValueError(f"{_shown(value)} is not allowed; use {allowed}")
         return str(value)
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar="|".join(values))
 
 
 def address(default_port: int, lowest_port: int = 0) -> Kind:
@@ -95,10 +97,10 @@ def address(default_port: int, lowest_port: int = 0) -> Kind:
             raise ValueError(f"{_shown(value)} is not text; use {allowed}")
         found = Address.parse(value, default_port=default_port)
         if found.port < lowest_port:
-            raise ValueError(f"{_shown(value)} has port {found.port}, where nobody can be reached")
+            raise ValueError(f"{_shown(value)} has port {found.port}, which no process can have")
         return found
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar="HOST:PORT")
 
 
 def processors() -> Kind:
@@ -112,7 +114,7 @@ def processors() -> Kind:
     def write(value: object) -> str:
         return format_processors(value)  # type: ignore[arg-type]  # what was read before
 
-    return Kind(PROCESSOR_EXAMPLES, read, write)
+    return Kind(PROCESSOR_EXAMPLES, read, write, "CPUS")
 
 
 def networks() -> Kind:
@@ -149,10 +151,10 @@ def optional(nothing: str, kind: Kind) -> Kind:
     def write(value: object) -> str:
         return nothing if value is None else kind.write(value)
 
-    return Kind(f"{kind.allowed}; or {nothing}", read, write)
+    return Kind(f"{kind.allowed}; or {nothing}", read, write, kind.metavar)
 
 
-def matching(pattern: str, allowed: str) -> Kind:
+def matching(pattern: str, allowed: str, metavar: str = "TEXT") -> Kind:
     """Text of a certain form."""
 
     def read(value: object) -> str:
@@ -160,7 +162,7 @@ def matching(pattern: str, allowed: str) -> Kind:
             raise ValueError(f"{_shown(value)} is not {allowed}")
         return value
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar=metavar)
 
 
 def url() -> Kind:
@@ -177,26 +179,26 @@ def url() -> Kind:
             raise ValueError(f"{_shown(value)} is not {allowed}")
         return value.rstrip("/")
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar="URL")
 
 
 def file() -> Kind:
     """The name of a file."""
-    return _path("the path of a file")
+    return _path("the path of a file", "FILE")
 
 
 def directory() -> Kind:
     """The name of a directory."""
-    return _path("the path of a directory")
+    return _path("the path of a directory", "DIR")
 
 
-def _path(allowed: str) -> Kind:
+def _path(allowed: str, metavar: str) -> Kind:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
             raise ValueError(f"{_shown(value)} is not {allowed}")
         return value
 
-    return Kind(allowed, read)
+    return Kind(allowed, read, metavar=metavar)
 
 
 def _integer(value: object, allowed: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from penstock.config import kinds
@@ -21,13 +21,16 @@ Organisation = Literal["replicated", "sharded-direct", "sharded-forwarding"]
 class MetadataServerConfig(ClusterOptions):
     """Everything `penstock metadata` runs with."""
 
+    cluster_metadata: str | None = field(
+        default=None,
+        metadata={"option": replace(options_of(ClusterOptions)["cluster.metadata"][1], flag="--etcd")},
+    )
     metadata_listen: Address = field(
         default=Address("127.0.0.1", METADATA_PORT),
         metadata=option(
             "metadata.listen",
             kinds.address(METADATA_PORT),
-            "Where a metadata server is asked by front ends and by other metadata servers. Port 0 lets the system "
-            "choose one.",
+            "Address for front ends and other metadata servers. Port 0 chooses a free port.",
             "--listen",
         ),
     )
@@ -36,7 +39,7 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.advertise",
             kinds.optional("none", kinds.address(METADATA_PORT, lowest_port=1)),
-            "How others reach a metadata server, where that is another address than it listens on.",
+            "Address under which others reach this metadata server, if it differs from `metadata.listen`.",
             "--advertise",
         ),
     )
@@ -45,9 +48,10 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.organisation",
             kinds.choice("replicated", "sharded-direct", "sharded-forwarding"),
-            "How metadata servers share their work. `replicated`: each keeps everything and any is asked. "
-            "`sharded-direct`: each keeps a part and is asked for that. `sharded-forwarding`: each keeps a part, any is "
-            "asked and passes on what is another's. The same for all of a cluster.",
+            "How metadata servers share the entries. `replicated`: each holds all entries and any of them "
+            "is asked. `sharded-direct`: each holds a part, and clients ask the right server. "
+            "`sharded-forwarding`: each holds a part, any of them is asked and forwards the request. Set "
+            "the same value on all servers.",
             "--organisation",
         ),
     )
@@ -56,7 +60,7 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.copies",
             kinds.count(1, 16),
-            "On how many metadata servers each part is kept. The same for all of a cluster.",
+            "Number of metadata servers that hold each shard. Set the same value on all servers.",
             "--copies",
         ),
     )
@@ -65,7 +69,7 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.cache_size",
             kinds.size(1 * MEBIBYTE, 1024 * GIBIBYTE),
-            "Memory for entries that a metadata server keeps; what was used longest ago goes first.",
+            "Memory for the entries of a metadata server. The least recently used entries are removed first.",
         ),
     )
     metadata_max_connections: int = field(
@@ -73,7 +77,7 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.max_connections",
             kinds.count(1, 1_000_000),
-            "How many may be connected to a metadata server at once: three for each front end.",
+            "Maximum number of connections to a metadata server. Each front end needs three.",
         ),
     )
 

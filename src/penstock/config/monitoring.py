@@ -20,8 +20,8 @@ class MonitoringOptions:
         metadata=option(
             "monitoring.listen",
             kinds.optional("off", kinds.address(MONITORING_PORT)),
-            "Where monitoring finds `/metrics` (for Prometheus) and `/health`. Port 0 lets the system choose one; "
-            "`off`: nowhere. Other machines reach it with `monitoring.token_file` only.",
+            "Address of `/metrics` (for Prometheus) and `/health`. Port 0 chooses a free port; `off` "
+            "disables them. Other machines need `monitoring.token_file`.",
             "--monitoring-listen",
         ),
     )
@@ -30,7 +30,7 @@ class MonitoringOptions:
         metadata=option(
             "monitoring.token_file",
             kinds.optional("none", kinds.file()),
-            "A file with a token; who looks at `/metrics` shows it (`Authorization: Bearer`). `none`: nobody is asked, and "
-            "only this machine can look.",
+            "File with a token that requests for `/metrics` must contain (`Authorization: Bearer`). `none`: "
+            "no token, and only this machine has access.",
         ),
     )

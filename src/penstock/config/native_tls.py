@@ -18,9 +18,9 @@ class NativeTlsOptions(SharedOptions):
         metadata=option(
             "native.trusted_proxies",
             kinds.optional("none", kinds.networks()),
-            "Load balancers that say whose connection they pass on, with a header of the PROXY protocol (version 1 or 2; "
-            "`send-proxy-v2` in HAProxy), so that limits, policies and the record of requests are about the client and not about "
-            "them. From everybody else such a header is refused. `none`: from everybody.",
+            "Load balancers that name the client of a connection in a PROXY protocol header (version 1 or "
+            "2; `send-proxy-v2` in HAProxy), so that limits, policies and usage apply to the client. Such a "
+            "header from any other address is refused. `none`: it is refused from every address.",
         ),
     )
 
@@ -29,8 +29,8 @@ class NativeTlsOptions(SharedOptions):
         metadata=option(
             "native.tls_certificate",
             kinds.optional("none", kinds.file()),
-            "The certificate (PEM, with its chain) that is shown to native clients, who then connect with "
-            "`penstocks://HOST:PORT` and not otherwise; `none`: no TLS. Needs `native.tls_key`.",
+            "Certificate (PEM, with its chain) for native clients, which then must connect with "
+            "`penstocks://HOST:PORT`. `none`: no TLS. Needs `native.tls_key`.",
             "--native-tls-certificate",
         ),
     )

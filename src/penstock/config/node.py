@@ -22,8 +22,9 @@ class NodeConfig(EngineOptions, ClusterOptions):
         default="",
         metadata=option(
             "cluster.zone",
-            kinds.matching(r"[A-Za-z0-9_.-]{0,63}", "at most 63 letters, digits, - _ ."),
-            "Where a node stands (rack, room, provider's zone): replicas are spread over as many zones as there are.",
+            kinds.matching(r"[A-Za-z0-9_.-]{0,63}", "at most 63 letters, digits, - _ .", "ZONE"),
+            "Zone of a node, such as its rack, room or availability zone. Replicas are spread over as many "
+            "zones as there are.",
             "--zone",
         ),
     )
@@ -32,7 +33,7 @@ class NodeConfig(EngineOptions, ClusterOptions):
         metadata=option(
             "cluster.peers_listen",
             kinds.address(PEERS_PORT),
-            "Where a node listens for the other nodes. Port 0 lets the system choose one.",
+            "Address for the other nodes. Port 0 chooses a free port.",
             "--peers-listen",
         ),
     )
@@ -41,7 +42,7 @@ class NodeConfig(EngineOptions, ClusterOptions):
         metadata=option(
             "cluster.advertise",
             kinds.optional("none", kinds.address(NATIVE_PORT, lowest_port=1)),
-            "How front ends reach a node, where that is another address than it listens on.",
+            "Address under which front ends reach a node, if it differs from `native.listen`.",
             "--advertise",
         ),
     )
@@ -50,7 +51,7 @@ class NodeConfig(EngineOptions, ClusterOptions):
         metadata=option(
             "cluster.peers_advertise",
             kinds.optional("none", kinds.address(PEERS_PORT, lowest_port=1)),
-            "How other nodes reach a node, where that is another address than it listens on.",
+            "Address under which other nodes reach a node, if it differs from `cluster.peers_listen`.",
             "--peers-advertise",
         ),
     )
@@ -59,8 +60,8 @@ class NodeConfig(EngineOptions, ClusterOptions):
         metadata=option(
             "node.reader_listen",
             kinds.optional("off", kinds.address(READER_PORT)),
-            "Where clients read logs straight from a node, each with a ticket that a front end gave it; off: all reading "
-            "goes through front ends. Port 0 lets the system choose one.",
+            "Address for clients that read logs directly from a node, with a ticket of a front end. `off`: "
+            "all reads go through front ends. Port 0 chooses a free port.",
             "--reader-listen",
         ),
     )
@@ -69,7 +70,7 @@ class NodeConfig(EngineOptions, ClusterOptions):
         metadata=option(
             "node.reader_advertise",
             kinds.optional("none", kinds.address(READER_PORT, lowest_port=1)),
-            "How clients reach `node.reader_listen`, where that is another address than it listens on.",
+            "Address under which clients reach `node.reader_listen`, if it differs.",
             "--reader-advertise",
         ),
     )

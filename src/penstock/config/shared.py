@@ -25,7 +25,7 @@ class SharedOptions:
         metadata=option(
             "storage.directory",
             kinds.directory(),
-            "Where all data lives. One server owns it at a time; it is made if it does not exist.",
+            "Directory for all data. One server uses it at a time. It is created if it does not exist.",
             "--data",
         ),
     )
@@ -34,8 +34,8 @@ class SharedOptions:
         metadata=option(
             "process.cpus",
             kinds.processors(),
-            "Which processors to use. `auto`: the two busiest threads share one while that is good for them, and the "
-            "kernel chooses which. `all`: the kernel alone decides. Numbers: these and no others.",
+            "Processors to use. `auto`: the two busiest threads share one processor while that helps, and "
+            "the kernel chooses which. `all`: the kernel decides alone. Numbers: only these processors.",
             "--cpus",
         ),
     )
@@ -44,7 +44,7 @@ class SharedOptions:
         metadata=option(
             "log.level",
             kinds.choice("debug", "info", "warning", "error"),
-            "The least important messages to log.",
+            "The least severe level that is logged.",
             "--log-level",
         ),
     )
@@ -53,7 +53,8 @@ class SharedOptions:
         metadata=option(
             "log.format",
             kinds.choice("text", "json"),
-            "`text` for people, `json` (one object a line) for log collectors.",
+            "`text` for people; `json` (one object a line, with the values of each message as fields) for "
+            "log collectors.",
             "--log-format",
         ),
     )

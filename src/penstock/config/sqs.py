@@ -25,7 +25,7 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.listen",
             kinds.optional("off", kinds.address(SQS_PORT)),
-            "Where SQS clients connect. Port 0 lets the system choose one; `off`: nowhere.",
+            "Address for SQS clients. Port 0 chooses a free port; `off` disables SQS.",
             "--sqs-listen",
         ),
     )
@@ -34,7 +34,7 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.compatibility",
             kinds.choice("extended", "strict"),
-            "`extended`: what Penstock can do beyond SQS is allowed. `strict`: SQS's own limits are kept, and "
+            "`extended`: Penstock's extensions of SQS are allowed. `strict`: the limits of SQS apply, and "
             "attributes named `Penstock.…` are refused.",
         ),
     )
@@ -78,8 +78,8 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.max_connections",
             kinds.count(1, 1_000_000),
-            "How many SQS clients may be connected at once. For one more, connections that are not used are closed; without "
-            "any it is refused with 503.",
+            "Maximum number of SQS connections. One more connection closes idle ones; if there are none, it "
+            "is refused with 503.",
         ),
     )
     sqs_idle_timeout_ms: int = field(
@@ -87,7 +87,7 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.idle_timeout",
             kinds.duration(1 * SECOND_MS, 1 * DAY_MS),
-            "How long a connection may stay open between requests.",
+            "Time that a connection may stay open between requests.",
         ),
     )
     sqs_request_timeout_ms: int = field(
@@ -95,7 +95,7 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.request_timeout",
             kinds.duration(100, 1 * HOUR_MS),
-            "How long a client may take to send a request, from its first byte to its last.",
+            "Time in which a client must send a request, from its first byte to its last.",
         ),
     )
     sqs_failed_signatures: int | None = field(
@@ -103,8 +103,8 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.failed_signatures",
             kinds.optional("off", kinds.count(1, 100_000)),
-            "How many requests a second from one client address may fail because of their signature or key, in the long "
-            "run; ten times as many at once. More get `RequestThrottled`; `off`: no limit.",
+            "Requests a second from one client address that may fail because of their signature or key, in "
+            "the long run; ten times as many at once. Further ones get `RequestThrottled`. `off`: no limit.",
         ),
     )
     sqs_trusted_proxies: tuple[str, ...] | None = field(
@@ -112,8 +112,8 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.trusted_proxies",
             kinds.optional("none", kinds.networks()),
-            "Load balancers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, so that limits, policies and the "
-            "record of requests are about the client and not about them. `none`: nobody's are.",
+            "Load balancers whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted, so that limits, "
+            "policies and usage apply to the client. `none`: these headers are not trusted.",
         ),
     )
     sqs_public_url: str | None = field(
@@ -121,8 +121,8 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.public_url",
             kinds.optional("none", kinds.url()),
-            "What queue URLs begin with when clients reach the server through a proxy; `none`: the host that the "
-            "client named.",
+            "Beginning of queue URLs when clients reach the server through a proxy. `none`: the host that "
+            "the client named.",
         ),
     )
 
@@ -136,7 +136,7 @@ class MetadataOptions(SharedOptions):
         metadata=option(
             "metadata.file",
             kinds.file(),
-            "Where users, keys, policies, tags and limits are kept. `{data}` is the data directory.",
+            "File with users, keys, policies, tags and limits. `{data}` is the data directory.",
         ),
     )
     metadata_key_file: str = field(
@@ -144,8 +144,8 @@ class MetadataOptions(SharedOptions):
         metadata=option(
             "metadata.key_file",
             kinds.file(),
-            "The key that secrets in the metadata are encrypted with; it is made if it does not exist. "
-            "`{data}` is the data directory.",
+            "File with the master key, which encrypts the secrets in the metadata. It is created if it does "
+            "not exist. `{data}` is the data directory.",
         ),
     )
 
@@ -169,7 +169,8 @@ class UsageOptions(SharedOptions):
         metadata=option(
             "usage.directory",
             kinds.directory(),
-            "Where requests are noted until the log `penstock.usage` has them. `{data}` is the data directory.",
+            "Directory for usage records until the log `penstock.usage` has them. `{data}` is the data "
+            "directory.",
         ),
     )
     usage_spool_bytes: int = field(
@@ -177,8 +178,8 @@ class UsageOptions(SharedOptions):
         metadata=option(
             "usage.spool_size",
             kinds.size(64 * KIBIBYTE, 1024 * MEBIBYTE),
-            "How much may wait for the log (a request needs about 200 bytes); what finds no room is counted, and the "
-            "log shows how many are missing.",
+            "Space for usage records that wait for the log (about 200 bytes a request). Records that do not "
+            "fit are counted, and the log shows how many are missing.",
         ),
     )
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from penstock.frontend.failed_signatures import FailedSignatures
 from penstock.frontend.local_only import why_not_served
-from penstock.frontend.native_names import Home
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.session import Session
-from penstock.metadata.user_directory import KeyOwner, UserDirectory
-from penstock.sqs.authorization import Authorization, read_authorization
+from penstock.frontend.throttle.failed_signatures import FailedSignatures
+from penstock.metadata.users.directory import KeyOwner, UserDirectory
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.http import HttpRequest
-from penstock.sqs.known_signer import KnownSigner, is_usual, start_of
 from penstock.sqs.names import account_of_access_key, region_of_host
-from penstock.sqs.policy import parse_identity_policy
-from penstock.sqs.policy_evaluation import Caller
+from penstock.sqs.policies.evaluation import Caller
+from penstock.sqs.policies.policy import parse_identity_policy
+from penstock.sqs.protocols.http import HttpRequest
 from penstock.sqs.refusals import request_throttled
-from penstock.sqs.signature import invalid_access_key, verify_signature
-from penstock.sqs.signing_keys import SigningKeys
+from penstock.sqs.signing.authorization import Authorization, read_authorization
+from penstock.sqs.signing.known_signer import KnownSigner, is_usual, start_of
+from penstock.sqs.signing.signature import invalid_access_key, verify_signature
+from penstock.sqs.signing.signing_keys import SigningKeys
 
 ANONYMOUS = "anonymous"
 _SESSIONS = 10_000

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.frontend.session import Session
-from penstock.sqs.call import Call
-from penstock.sqs.errors import SqsError
-from penstock.sqs.http import HttpRequest, Peer
-from penstock.sqs.names import QueueArn, parse_arn
-from penstock.sqs.policy import Policy
-from penstock.sqs.policy_evaluation import AccessRequest, is_allowed, request_context
+from penstock.sqs.names import QueueArn
+from penstock.sqs.policies.evaluation import AccessRequest, is_allowed, request_context
+from penstock.sqs.policies.policy import Policy
+from penstock.sqs.protocols.http import Peer
 from penstock.sqs.refusals import access_denied
-from penstock.sqs.shapes.moves import (
-    CancelMessageMoveTaskRequest,
-    ListMessageMoveTasksRequest,
-    StartMessageMoveTaskRequest,
-)
-from penstock.sqs.shapes.queues import CreateQueueRequest
-from penstock.sqs.task_handle import decode_task_handle
 
 OWNER_ONLY = frozenset(
     {
@@ -35,32 +28,26 @@ OWNER_ONLY = frozenset(
 """What no policy can hand to another account: who was let in could else let others in, or lock the owner's users out."""
 DECISIONS = 1_000
 """So many are remembered of one caller."""
-_ON_DEAD_LETTERS = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
-"""What whoever has to do with a message move task must be allowed beside it."""
 
 
 def authorize(
-    call: Call,
-    request: HttpRequest,
     session: Session,
-    arn: QueueArn | None,
+    action: str,
+    rights: Sequence[str],
+    resource: QueueArn,
     policy: Policy | None,
     peer: Peer,
     now_ms: int,
-    action: str | None = None,
+    user_agent: str | None,
 ) -> None:
-    """Raises unless the call is allowed; `action` is what it does beside its own, if it is about that."""
-    if session.unrestricted:
-        return
-    resource = arn if arn is not None else _resource(call, session)
+    """Raises unless all rights that an action needs on a queue are given, by the caller's policies or by the queue's."""
     caller = session.caller
     if caller.root and caller.account == resource.account:
         return  # as `is_allowed` says too, which takes longer to find out
-    name = action or call.action.name
-    owner_only = call.action.name in OWNER_ONLY
-    agent = request.headers.get("user-agent")
-    if not may(session, name, resource, policy, peer, now_ms, agent, owner_only=owner_only):
-        raise access_denied(str(resource))
+    owner_only = action in OWNER_ONLY
+    for right in rights:
+        if not may(session, right, resource, policy, peer, now_ms, user_agent, owner_only=owner_only):
+            raise access_denied(str(resource))
 
 
 def may(
@@ -123,45 +110,3 @@ def is_allowed_alone(
         or (caller.root and caller.account == resource.account)
         or may(session, action, resource, None, peer, now_ms, user_agent, owner_only=True)
     )
-
-
-def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:
-    """What a caller must be allowed who asks about a message move task: actions, each on a queue.
-
-    Who starts one receives, deletes and sends. Where an ARN is none, the action says so.
-    """
-    parameters = call.parameters
-    if isinstance(parameters, CancelMessageMoveTaskRequest):
-        source = _source_of(parameters.task_handle)
-    elif isinstance(parameters, StartMessageMoveTaskRequest | ListMessageMoveTasksRequest):
-        source = _queue_of(parameters.source_arn)
-    else:
-        return []
-    if source is None:
-        return []
-    needed = [(action, source) for action in (call.action.name, *_ON_DEAD_LETTERS)]
-    if isinstance(parameters, StartMessageMoveTaskRequest):
-        target = _queue_of(parameters.destination_arn or "")
-        if target is not None:
-            needed.append(("SendMessage", target))
-    return needed
-
-
-def _resource(call: Call, session: Session) -> QueueArn:
-    """What actions are about that address no queue."""
-    parameters = call.parameters
-    name = parameters.queue_name if isinstance(parameters, CreateQueueRequest) else "*"
-    return QueueArn(session.region, session.account, name)
-
-
-def _queue_of(text: str) -> QueueArn | None:
-    """The queue that an ARN names, always by the one name that policies know it by: all partitions are ours."""
-    arn = parse_arn(text)
-    return QueueArn(arn.region, arn.account, arn.name) if arn is not None else None
-
-
-def _source_of(task_handle: str) -> QueueArn | None:
-    try:
-        return _queue_of(decode_task_handle(task_handle).source_arn)
-    except SqsError:
-        return None  # the action says what is wrong with it, to those who may ask at all

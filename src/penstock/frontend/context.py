@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from penstock.frontend.native_names import Home, native_name
-from penstock.frontend.queue_directory import QueueDirectory
-from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.queues.directory import QueueDirectory
+from penstock.frontend.queues.native_names import Home, native_name
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.sqs.attributes.queue_attributes import DeduplicationScope
 from penstock.sqs.call import Call
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import QueueArn, queue_url
@@ -23,6 +24,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     call: Call
     session: Session
     resolved: ResolvedQueue | None
+    deduplication_scope: DeduplicationScope
+    """By what messages that are sent to the queue are compared with earlier ones."""
     now_ms: int
     endpoint: Callable[[], str]
     """Scheme, host and port as the caller reached us: what queue URLs begin with, for those who give some out."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
+from penstock.steps.step import Reply
 from penstock.wire.messages import Request
 
 Answered = Callable[[Reply | PenstockError], None]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.frontend.exchange import Exchange
+from penstock.frontend.pipeline import Pipeline
 from penstock.frontend.services import Services
-from penstock.sqs.answers import refusal
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
-from penstock.sqs.protocol import Protocol
+from penstock.sqs.protocols.answers import refusal
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.protocol import Protocol
 
 HEALTH_PATH = "/health"
 """Where a load balancer asks whether to send anything here. A front end that can answer is fit: what it needs behind it
@@ -30,7 +30,7 @@ class FrontEnd:
         if request.path == HEALTH_PATH and request.method in ("GET", "HEAD"):
             reply(_HEALTHY)
             return None
-        return Exchange(self._services, request, peer, reply).run()
+        return Pipeline(self._services, request, peer, reply).run()
 
     def end_waiting(self) -> None:
         """Answers everybody who waits for messages, now and from now on: the server stops."""

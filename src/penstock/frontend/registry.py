@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.frontend.steps import MetadataStep
+from penstock.steps.step import Stored, StoreStep
 
-Written = Callable[[int | Exception | None], None]
+Written = Callable[[int | Stored | Exception | None], None]
 
 
 class Registry(Protocol):
     """Works in the background; once `done` is called the cache knows what came of it."""
 
-    def carry_out(self, step: MetadataStep, done: Written) -> None:
-        """`done` is called once, later, with the new version (None where there is none) or with what went wrong."""
+    def carry_out(self, step: StoreStep, done: Written) -> None:
+        """`done` is called once, later, with the outcome of the step or with what went wrong."""
         ...

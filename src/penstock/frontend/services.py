@@ -6,22 +6,21 @@ from collections.abc import Callable
 
 from penstock.frontend.authenticate import Authenticator
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.failed_signatures import FailedSignatures
-from penstock.frontend.gathered_deletes import GatheredDeletes
-from penstock.frontend.gathered_sends import GatheredSends
-from penstock.frontend.native_names import Home
-from penstock.frontend.queue_directory import QueueDirectory
-from penstock.frontend.queue_metadata import PREFIX as QUEUES
-from penstock.frontend.recorded_answers import RecordedAnswers
+from penstock.frontend.messages.waiting_receives import WaitingReceives
+from penstock.frontend.queues.directory import QueueDirectory
+from penstock.frontend.queues.metadata import PREFIX as QUEUES
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.registry import Registry
 from penstock.frontend.request_ids import RequestIds
-from penstock.frontend.throttle import Throttle
-from penstock.frontend.waiting_receives import WaitingReceives
-from penstock.metadata.cache import MetadataCache
+from penstock.frontend.throttle.failed_signatures import FailedSignatures
+from penstock.frontend.throttle.throttle import Throttle
+from penstock.frontend.usage.recorded_answers import RecordedAnswers
+from penstock.frontend.world import FrontEndWorld
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit
-from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.user_register import REGISTER_KEY
-from penstock.metadata.users import KEYS, USERS
+from penstock.metadata.users.directory import UserDirectory
+from penstock.metadata.users.register import REGISTER_KEY
+from penstock.metadata.users.users import KEYS, USERS
 from penstock.sqs.compatibility import Compatibility
 from penstock.usage.collector import UsageCollector
 
@@ -51,10 +50,7 @@ class Services:
         throttle: Throttle | None = None,
     ) -> None:
         """`throttle`: one that other doors of the process count with too."""
-        self.engine = engine
-        self.sends = GatheredSends(engine, later)
-        self.deletes = GatheredDeletes(engine, later)
-        self.registry = registry
+        self.world = FrontEndWorld(engine, registry, later)
         self.metadata = metadata
         self.answers = RecordedAnswers(usage, later)
         self.home = home

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from penstock.sqs.names import QueueArn
-from penstock.sqs.policy import Policy
-from penstock.sqs.policy_evaluation import Caller
+from penstock.sqs.policies.evaluation import Caller
+from penstock.sqs.policies.policy import Policy
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

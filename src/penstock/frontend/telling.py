@@ -16,4 +16,4 @@ def tell(done: Callable[[Told], None], outcome: Told) -> None:
     try:
         done(outcome)
     except Exception:
-        log.exception("an answer could not be used: this is a defect of Penstock; please report it")
+        log.exception("could not process an answer: this is a defect of Penstock; please report it")

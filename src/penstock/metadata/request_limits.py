@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 
 LIMITS = "limits/"
 Kind = Literal["user", "queue"]

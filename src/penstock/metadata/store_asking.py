@@ -96,7 +96,9 @@ class StoreQuestions:
             outcome = await carry_out(self._store, ask.request)
         except Exception as error:
             # The machine must hear of every question; what may have been done is treated as if it had been.
-            logger.exception("a request to the metadata store failed: please report this")
+            logger.exception(
+                "a request to the metadata store failed: this is a defect of Penstock; please report it"
+            )
             outcome = Unknown(f"{type(error).__name__}: {error}")
         self._answered(ask.number, outcome)
 

@@ -22,12 +22,14 @@ class FrontEndDescription(NamedTuple):
 def front_end_families(front_end: FrontEndDescription) -> Iterator[Family]:
     """Every figure of the front end itself."""
     about = {"frontend": front_end.name, "version": front_end.version}
-    yield Family("penstock_frontend_info", "gauge", "Which front end this is.", [Sample(1, about)])
+    yield Family(
+        "penstock_frontend_info", "gauge", "Name and version of this front end; always 1.", [Sample(1, about)]
+    )
     for name, meaning, value in (
-        ("start_time_seconds", "When it started, in seconds since 1970.", front_end.started_ms / 1000),
+        ("start_time_seconds", "Start time, in seconds since 1970.", front_end.started_ms / 1000),
         (
             "connected",
-            "1 while a node can be asked; requests are answered with 503 else.",
+            "1 while a node can be reached; otherwise requests get status 503.",
             int(front_end.connected),
         ),
         ("memory_bytes", "Resident memory of the process.", front_end.memory_bytes),

@@ -17,17 +17,17 @@ def group_families(groups: Sequence[QueueGroup]) -> Iterator[Family]:
     figures: list[tuple[str, str, list[float]]] = [
         (
             "penstock_group_lag_messages",
-            "Messages in the log that the group has not read.",
+            "Messages in the log after the group's position.",
             [group.lag_messages for _, group in groups],
         ),
         (
             "penstock_group_lag_seconds",
-            "How long ago the next message of the group was sent; 0 where none waits.",
+            "Age of the group's next message; 0 if there is none.",
             [group.lag_ms / 1000 for _, group in groups],
         ),
         (
             "penstock_group_members",
-            "Members of the group: one reads, the others stand by.",
+            "Members of the group.",
             [len(group.members) for _, group in groups],
         ),
     ]

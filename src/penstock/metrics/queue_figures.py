@@ -20,16 +20,18 @@ class _Figure(NamedTuple):
 
 _FIGURES = (
     _Figure("bytes", "penstock_queue_bytes", "gauge", "Bytes of the messages in the queue."),
-    _Figure("waiting_receivers", "penstock_queue_waiting_receivers", "gauge", "Receivers that wait."),
+    _Figure(
+        "waiting_receivers", "penstock_queue_waiting_receivers", "gauge", "Receives that wait for messages."
+    ),
     _Figure("sent_total", "penstock_queue_sent_total", "counter", "Messages sent."),
     _Figure("deleted_total", "penstock_queue_deleted_total", "counter", "Messages deleted by consumers."),
     _Figure(
         "redelivered_total",
         "penstock_queue_redelivered_total",
         "counter",
-        "Messages that came back undeleted.",
+        "Messages whose lease ended without a delete.",
     ),
-    _Figure("expired_total", "penstock_queue_expired_total", "counter", "Messages that outlived their time."),
+    _Figure("expired_total", "penstock_queue_expired_total", "counter", "Messages that expired."),
     _Figure(
         "dead_lettered_total",
         "penstock_queue_dead_lettered_total",
@@ -42,13 +44,13 @@ _FIGURES = (
         "late_total",
         "penstock_queue_late_total",
         "counter",
-        "Messages that came too late for their place in order.",
+        "Messages that arrived too late for their position in the order.",
     ),
     _Figure(
         "lost_total",
         "penstock_queue_lost_total",
         "counter",
-        "Messages that went with a failover of a queue that is replicated async.",
+        "Messages lost in a failover of an async queue or an unclean election.",
     ),
     _Figure("log_messages", "penstock_queue_log_messages", "gauge", "Messages retained in the log."),
     _Figure("log_bytes", "penstock_queue_log_bytes", "gauge", "Bytes retained in the log."),
@@ -56,17 +58,19 @@ _FIGURES = (
         "lifecycle_waiting",
         "penstock_queue_lifecycle_waiting",
         "gauge",
-        "Rows of its lifecycle that are not in penstock.lifecycle yet.",
+        "Lifecycle rows that are not in penstock.lifecycle yet.",
     ),
     _Figure(
         "lifecycle_dropped_total",
         "penstock_queue_lifecycle_dropped_total",
         "counter",
-        "Rows of its lifecycle that were dropped because too many waited.",
+        "Lifecycle rows that were dropped because too many waited.",
     ),
     _Figure("segment_files", "penstock_queue_segment_files", "gauge", "Segment files on disk."),
     _Figure("segment_bytes", "penstock_queue_segment_bytes", "gauge", "Bytes of segment files on disk."),
-    _Figure("memory_bytes", "penstock_queue_memory_bytes", "gauge", "Memory the engine needs for the queue."),
+    _Figure(
+        "memory_bytes", "penstock_queue_memory_bytes", "gauge", "Memory that the engine uses for the queue."
+    ),
 )
 
 
@@ -86,7 +90,7 @@ def queue_families(queues: Sequence[QueueDescription], now_ms: int) -> Iterator[
     yield Family(
         "penstock_queue_oldest_message_seconds",
         "gauge",
-        "How long ago the oldest message was sent; 0 without messages.",
+        "Age of the oldest message; 0 if there is none.",
         [
             Sample(_age_seconds(queue.statistics, now_ms), label)
             for queue, label in zip(queues, labels, strict=True)
@@ -95,7 +99,7 @@ def queue_families(queues: Sequence[QueueDescription], now_ms: int) -> Iterator[
     yield Family(
         "penstock_queue_damaged",
         "gauge",
-        "1 where the queue is fenced because stored data is damaged.",
+        "1 if the queue is out of service because stored data is damaged.",
         [Sample(int(queue.damage is not None), label) for queue, label in zip(queues, labels, strict=True)],
     )
     for figure in _FIGURES:

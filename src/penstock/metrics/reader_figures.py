@@ -9,9 +9,15 @@ from penstock.metrics.exposition import Family, Sample
 
 def reader_families(readers: int, refused: int, sent_bytes: int) -> Iterator[Family]:
     """Who reads logs straight from this node, and how much."""
-    yield Family("penstock_readers", "gauge", "Readers that are connected with a ticket.", [Sample(readers)])
+    yield Family(
+        "penstock_readers", "gauge", "Readers that are connected directly, with a ticket.", [Sample(readers)]
+    )
     for name, meaning, total in (
-        ("refused", "Connections that were cut off for want of a ticket, or for what they asked.", refused),
-        ("sent_bytes", "Bytes that readers were sent without a front end in between.", sent_bytes),
+        (
+            "refused",
+            "Connections that were closed because of a missing ticket or a forbidden request.",
+            refused,
+        ),
+        ("sent_bytes", "Bytes sent to readers directly, not through a front end.", sent_bytes),
     ):
         yield Family(f"penstock_readers_{name}_total", "counter", meaning, [Sample(total)])

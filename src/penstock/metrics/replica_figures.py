@@ -15,40 +15,43 @@ def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) 
     if not replicas and not node.leads and not node.follows:
         return
     yield Family(
-        "penstock_node_leads", "gauge", "Partitions that this node is the primary of.", [Sample(node.leads)]
+        "penstock_node_leads", "gauge", "Partitions whose primary is this node.", [Sample(node.leads)]
     )
     yield Family(
-        "penstock_node_follows", "gauge", "Partitions that this node follows.", [Sample(node.follows)]
+        "penstock_node_follows",
+        "gauge",
+        "Partitions of which this node has a secondary replica.",
+        [Sample(node.follows)],
     )
     yield Family(
         "penstock_replica_primary",
         "gauge",
-        "1 where this node is the primary, 0 where it follows.",
+        "1 if this node is the primary of the partition, 0 if it is a secondary.",
         [Sample(int(replica.role == "primary"), {"queue": name}) for name, replica in replicas],
     )
     yield Family(
         "penstock_replica_epoch",
         "gauge",
-        "The epoch that the replica is in; it rises by one with every change of primary.",
+        "Epoch of the replica; it rises with every change of primary.",
         [Sample(replica.epoch, {"queue": name}) for name, replica in replicas],
     )
     led = [(name, replica) for name, replica in replicas if replica.role == "primary"]
     yield Family(
         "penstock_replica_in_sync",
         "gauge",
-        "Replicas in sync, the primary included; said by the primary.",
+        "Replicas in sync, including the primary; reported by the primary.",
         [Sample(len(replica.in_sync), {"queue": name}) for name, replica in led],
     )
     yield Family(
         "penstock_replica_missing",
         "gauge",
-        "Replicas that the queue asks for and that are not in sync, or not there; said by the primary.",
+        "Configured replicas that are not in sync or do not exist; reported by the primary.",
         [Sample(max(0, asked[name] - len(replica.in_sync)), {"queue": name}) for name, replica in led],
     )
     yield Family(
         "penstock_replica_behind_records",
         "gauge",
-        "Records that another replica has not confirmed; said by the primary.",
+        "Records that another replica has not confirmed; reported by the primary.",
         [
             Sample(records, {"queue": name, "replica": other})
             for name, replica in led

@@ -11,12 +11,12 @@ def usage_families(recorded: int, reported: int, dropped: int, waiting: int) -> 
     """What became of the rows of all requests, through SQS and the native protocol."""
     for name, meaning, total in (
         ("recorded", "Requests through SQS and the native protocol.", recorded),
-        ("reported", "Requests that the log penstock.usage tells of.", reported),
+        ("reported", "Requests that are in the log penstock.usage.", reported),
         (
             "dropped",
-            "Requests that found no room in the record; the log shows where they are missing.",
+            "Requests that did not fit into the spool; the log shows where they are missing.",
             dropped,
         ),
     ):
         yield Family(f"penstock_usage_{name}_total", "counter", meaning, [Sample(total)])
-    yield Family("penstock_usage_waiting", "gauge", "Requests on their way to the log.", [Sample(waiting)])
+    yield Family("penstock_usage_waiting", "gauge", "Requests that wait for the log.", [Sample(waiting)])

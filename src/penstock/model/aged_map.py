@@ -166,6 +166,11 @@ class AgedMap(Generic[Key, Value]):
         for number in sorted(self._pages):
             yield from self._pages[number].items()
 
+    def newest(self) -> Iterator[tuple[Key, Value]]:
+        """All keys with their values, newest first. Values may be replaced meanwhile."""
+        for number in sorted(self._pages, reverse=True):
+            yield from reversed(self._pages[number].items())
+
     def values(self) -> Iterator[Value]:
         """All values, oldest first."""
         for number in sorted(self._pages):

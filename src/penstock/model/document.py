@@ -43,7 +43,7 @@ class UnsealedError(TooOldError):
         PenstockError.__init__(
             self,
             ErrorCode.UNSUPPORTED_VERSION,
-            "it carries no seal, or a wrong one: an earlier version wrote it, or somebody without the key. See "
+            "it has no valid seal: an earlier version or a writer without the key wrote it. See "
             "`penstock user seal` and `penstock cluster seal`",
         )
 

@@ -5,7 +5,7 @@ records then begins again where the log that won ends, and the same number means
 log, so a number with the epoch above bit 40 is given out once. There is room for 2^23 epochs with 2^40 numbers each in 63 bits.
 
 Lease numbers, generations of groups of readers and versions of claims are made so. Sequence numbers have 48 bits, too few for an
-epoch: see `cluster/sequence_numbers.py`. Outside of a cluster there is no epoch, and numbers begin at 1.
+epoch: see `cluster/layout/sequence_numbers.py`. Outside of a cluster there is no epoch, and numbers begin at 1.
 """
 
 from __future__ import annotations

@@ -59,59 +59,67 @@ class ErrorRow(NamedTuple):
 
 ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.BAD_REQUEST: ErrorRow("the request is well formed but asks for something impossible", False),
-    ErrorCode.BAD_FRAME: ErrorRow("the bytes are not the protocol; the connection is closed", False),
+    ErrorCode.BAD_FRAME: ErrorRow("the bytes do not follow the protocol; the connection is closed", False),
     ErrorCode.UNSUPPORTED_VERSION: ErrorRow(
         "client and server share no protocol version, or the server is too old for the queue", False
     ),
     ErrorCode.UNKNOWN_REQUEST: ErrorRow("this server does not know the request", False),
-    ErrorCode.UNAUTHENTICATED: ErrorRow("the server has users, and the client is none of them", False),
+    ErrorCode.UNAUTHENTICATED: ErrorRow(
+        "the server has users, and the client gave no valid access key", False
+    ),
     ErrorCode.ACCESS_DENIED: ErrorRow("no policy allows the user to do this", False),
-    ErrorCode.QUEUE_NOT_FOUND: ErrorRow("no such queue, or not this incarnation of it", False, True),
+    ErrorCode.QUEUE_NOT_FOUND: ErrorRow(
+        "the queue does not exist, or was deleted and created again", False, True
+    ),
     ErrorCode.QUEUE_EXISTS: ErrorRow("a queue of that name exists with other settings", False),
     ErrorCode.QUEUE_DAMAGED: ErrorRow(
-        "stored data of the queue is damaged; it is fenced until repaired", False
+        "stored data of the queue is damaged; the queue is out of service until it is repaired", False
     ),
     ErrorCode.QUEUE_FULL: ErrorRow("the queue is at its limit and its overflow policy is reject", True),
     ErrorCode.MESSAGE_TOO_LARGE: ErrorRow("a message or batch is over the limit", False),
-    ErrorCode.BAD_RECEIPT: ErrorRow("the receipt was not given out by this server", False),
+    ErrorCode.BAD_RECEIPT: ErrorRow("the receipt was not issued by this server", False),
     ErrorCode.STALE_RECEIPT: ErrorRow("the lease has ended; the message is no longer yours", False),
     ErrorCode.ATTEMPT_CHANGED: ErrorRow(
-        "messages of the earlier attempt were deleted or given back: it cannot be repeated", False
+        "messages of the earlier attempt were deleted or released: the receive cannot be repeated", False
     ),
     ErrorCode.NO_DEAD_LETTER_QUEUE: ErrorRow(
-        "the queue has no dead-letter queue, or no source to return to", False
+        "the queue has no dead-letter queue, or the message has no source queue", False
     ),
     ErrorCode.UNSUPPORTED: ErrorRow("the queue's settings do not allow this", False),
-    ErrorCode.CLOCK_UNCERTAIN: ErrorRow("the time is more uncertain than the queue's order allows", True),
-    ErrorCode.STAMP_IN_FUTURE: ErrorRow("a message is stamped later than it can be by now", False),
+    ErrorCode.CLOCK_UNCERTAIN: ErrorRow("the server's time is more uncertain than the queue allows", True),
+    ErrorCode.STAMP_IN_FUTURE: ErrorRow("a message has a timestamp in the future", False),
     ErrorCode.OFFSET_GONE: ErrorRow(
-        "the log no longer holds the offset; its message says where it begins", False
+        "the log no longer has the offset; the message names the first offset", False
     ),
     ErrorCode.NOT_A_MEMBER: ErrorRow(
-        "the group has given the reader's share to somebody else; join it again", False
+        "the partitions of this reader were assigned to another member; join the group again", False
     ),
-    ErrorCode.NOT_PRIMARY: ErrorRow("another node leads this partition now; look it up again", True, True),
+    ErrorCode.NOT_PRIMARY: ErrorRow(
+        "another node is the primary of this partition now; look it up again", True, True
+    ),
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorRow(
-        "fewer replicas are in sync than the queue's min_in_sync asks for", True
+        "fewer replicas are in sync than the queue's min_in_sync requires", True
     ),
-    ErrorCode.METADATA_UNAVAILABLE: ErrorRow("the metadata cannot be reached; what is known goes on", True),
+    ErrorCode.METADATA_UNAVAILABLE: ErrorRow(
+        "the metadata store cannot be reached; known queues are still served", True
+    ),
     ErrorCode.OUT_OF_ORDER: ErrorRow(
-        "a send before it was refused; send it again when that one is stored or given up", True
+        "an earlier send of this producer was refused; send this one again after that one", True
     ),
     ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
     ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),
-    ErrorCode.OVERLOADED: ErrorRow("the node has more unwritten work than it may hold", True),
+    ErrorCode.OVERLOADED: ErrorRow("too much data waits for the node's disk", True),
     ErrorCode.THROTTLED: ErrorRow(
-        "more was asked than a limit of the user or the queue allows; nothing was done", True
+        "a request limit of the user or the queue was exceeded; nothing was done", True
     ),
     ErrorCode.SHUTTING_DOWN: ErrorRow("the node is stopping", True, True),
-    ErrorCode.INTERNAL: ErrorRow("a defect of the server; its log says more", False),
+    ErrorCode.INTERNAL: ErrorRow("a defect of the server; see the server's log", False),
     ErrorCode.UNREACHABLE: ErrorRow(
-        "no server answered in time; what was asked may have been done or not", True
+        "no server answered in time; the request may or may not have been executed", True
     ),
-    ErrorCode.NO_REPLY: ErrorRow("no reply to a request came in time; it may still be worked on", False),
-    ErrorCode.REQUEST_FAILED: ErrorRow("whoever worked on the request replied that it failed", False),
+    ErrorCode.NO_REPLY: ErrorRow("no reply to the request came in time; it may still be processed", False),
+    ErrorCode.REQUEST_FAILED: ErrorRow("the consumer of the request replied that it failed", False),
 }
 
 
@@ -147,3 +155,7 @@ class PenstockError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} [{self.code}]"
+
+
+class VersionConflictError(Exception):
+    """An entry of the metadata store is no longer the one that the caller saw; nothing was changed."""

@@ -1,7 +1,7 @@
 """Gaps in the sequence numbers of a partition: stretches of numbers that no message has and none ever will.
 
 A partition of a cluster has one for each failover that may have lost messages: the numbers of those are never used again, so the
-next primary leaves them out (`cluster/sequence_numbers.py`). Everywhere else numbers follow each other. Whoever counts messages by
+next primary leaves them out (`cluster/layout/sequence_numbers.py`). Everywhere else numbers follow each other. Whoever counts messages by
 their numbers, or reads from a number on, asks here.
 """
 

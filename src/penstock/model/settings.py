@@ -26,8 +26,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     ordering: Annotated[
         Ordering,
         Setting(
-            help="The order of delivery: none, or by group in the order of the server's numbers (`fifo`), of causes "
-            "(`causal`) or of time (`clock`).",
+            help="The order of delivery within a group: none (`best-effort`), by the server's numbers "
+            "(`fifo`), by each producer's stamps (`causal`), or by time (`clock`).",
             fixed=True,
             sqs="Penstock.Ordering",
         ),
@@ -35,7 +35,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     stamps: Annotated[
         Stamps,
         Setting(
-            help="Whose stamps order a `clock` queue. A `causal` queue goes by its producers' stamps in any case.",
+            help="The source of the timestamps that order a `clock` queue. A `causal` queue always uses its "
+            "producers' stamps.",
             fixed=True,
             sqs="Penstock.Stamps",
             applies=lambda settings: settings.ordering == "clock",
@@ -44,7 +45,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     window_ms: Annotated[
         int,
         Setting(
-            help="How long messages that are ordered by their producers' stamps wait for older ones.",
+            help="How long the queue holds messages back to sort them by their producers' stamps.",
             low=0,
             high=limits.WINDOW_MS_MAX,
             sqs="Penstock.WindowMilliseconds",
@@ -54,7 +55,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     max_uncertainty_ms: Annotated[
         int,
         Setting(
-            help="How uncertain the time of a `clock` queue may be.",
+            help="The largest uncertainty of the server's time at which a `clock` queue accepts sends.",
             low=1,
             high=limits.WINDOW_MS_MAX,
             sqs="Penstock.MaximumUncertaintyMilliseconds",
@@ -64,7 +65,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     when_uncertain: Annotated[
         WhenUncertain,
         Setting(
-            help="What happens to sends to a `clock` queue while the time is more uncertain than that.",
+            help="What happens to a send to a `clock` queue while the server's time is too uncertain: it is "
+            "refused, or held until the time is certain enough.",
             sqs="Penstock.WhenUncertain",
             applies=lambda settings: settings.ordering == "clock",
         ),
@@ -72,7 +74,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     consumption: Annotated[
         Consumption,
         Setting(
-            help="Whether consumers receive and delete messages (`queue`), readers find them in a retained log (`log`), or both.",
+            help="How messages are consumed: consumers receive and delete them (`queue`), readers read a "
+            "retained log (`log`), or `both`.",
             fixed=True,
             sqs="Penstock.Consumption",
         ),
@@ -80,7 +83,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     retain_bytes: Annotated[
         int | None,
         Setting(
-            help="How many bytes of its newest messages a log keeps. Messages that are older than the retention go in any case.",
+            help="The largest size of a retained log; the oldest messages are removed first. Messages older "
+            "than the retention are always removed.",
             low=1,
             high=limits.QUEUE_BYTES_MAX,
             divided=True,
@@ -91,8 +95,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     idle_expiry_ms: Annotated[
         int | None,
         Setting(
-            help="A queue that was not used for this long is deleted, with its messages. To send, receive, read, settle "
-            "and wait is use; to look at it is not.",
+            help="Time without use after which the queue is deleted, with its messages. Sending, receiving, "
+            "reading, settling and waiting count as use; showing the queue does not.",
             low=limits.IDLE_EXPIRY_MS_MIN,
             high=limits.RETENTION_MS_MAX,
             sqs="Penstock.IdleExpirySeconds",
@@ -101,7 +105,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     partitions: Annotated[
         int,
         Setting(
-            help="How many partitions the queue has in a cluster.",
+            help="The number of partitions of the queue in a cluster.",
             low=1,
             high=limits.PARTITIONS_PER_QUEUE,
             fixed=True,
@@ -112,7 +116,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     replicas: Annotated[
         int,
         Setting(
-            help="How many nodes of a cluster hold each partition. A cluster's front ends have their own default (3).",
+            help="The number of nodes of a cluster that store each partition. The front ends of a cluster "
+            "have their own default (3).",
             low=1,
             high=limits.REPLICAS_PER_PARTITION,
             sqs="Penstock.Replicas",
@@ -122,7 +127,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     replication: Annotated[
         Replication,
         Setting(
-            help="A send is acknowledged when all replicas in sync have it on disk (`sync`), or when the primary has it (`async`).",
+            help="When a send is acknowledged: when all replicas in sync have it on disk (`sync`), or when "
+            "the primary has it on disk (`async`).",
             sqs="Penstock.Replication",
             applies=lambda settings: settings.is_clustered,
         ),
@@ -130,7 +136,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     min_in_sync: Annotated[
         int | None,
         Setting(
-            help="With fewer replicas in sync sends are refused.",
+            help="The least number of replicas in sync at which sends are accepted.",
             none="a majority of the replicas",
             low=1,
             high=limits.REPLICAS_PER_PARTITION,
@@ -141,7 +147,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     max_messages: Annotated[
         int | None,
         Setting(
-            help="How many messages the queue may hold.",
+            help="The largest number of messages in the queue.",
             low=1,
             high=limits.QUEUE_MESSAGES_MAX,
             divided=True,
@@ -152,7 +158,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     max_bytes: Annotated[
         int | None,
         Setting(
-            help="How many bytes the queue may hold.",
+            help="The largest size of all messages in the queue.",
             low=1,
             high=limits.QUEUE_BYTES_MAX,
             divided=True,
@@ -163,7 +169,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     max_message_bytes: Annotated[
         int,
         Setting(
-            help="The largest message that the queue takes.",
+            help="The largest size of a message.",
             low=1,
             high=limits.MESSAGE_BYTES_MAX,
             flag="--max-message-size",
@@ -173,7 +179,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     overflow: Annotated[
         Overflow,
         Setting(
-            help="What a full queue does with a send: refuse it, or make room by dropping or dead-lettering the oldest messages.",
+            help="What a full queue does with a send: refuse it, or drop or dead-letter the oldest messages "
+            "to make room.",
             sqs="Penstock.OverflowPolicy",
             sqs_field="overflow",
         ),
@@ -190,7 +197,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     retention_ms: Annotated[
         int,
         Setting(
-            help="How long messages are kept.",
+            help="How long messages are kept before they expire.",
             low=limits.RETENTION_MS_MIN,
             high=limits.RETENTION_MS_MAX,
             sqs="MessageRetentionPeriod",
@@ -199,7 +206,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     delay_ms: Annotated[
         int,
         Setting(
-            help="How long messages wait before they can be received; at most the retention.",
+            help="How long new messages wait before they can be received; at most the retention.",
             low=0,
             high=limits.RETENTION_MS_MAX,
             for_logs=False,
@@ -209,7 +216,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     default_ttl_ms: Annotated[
         int | None,
         Setting(
-            help="How long a message without its own time to live is worth delivering.",
+            help="The time to live of messages that have none of their own.",
             low=1,
             high=limits.RETENTION_MS_MAX,
             for_logs=False,
@@ -225,7 +232,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     max_receives: Annotated[
         int | None,
         Setting(
-            help="A message that was received this often and not deleted goes to the dead-letter queue.",
+            help="The number of receives after which an undeleted message moves to the dead-letter queue.",
             low=1,
             high=limits.RECEIVE_COUNT_MAX,
             for_logs=False,
@@ -235,7 +242,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     dead_letter_queue: Annotated[
         str | None,
         Setting(
-            help="The queue that dead messages go to. It is made if it is missing.",
+            help="The dead-letter queue. It is created if it does not exist.",
             for_logs=False,
             sqs="RedrivePolicy",
         ),
@@ -243,7 +250,7 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     lifecycle: Annotated[
         bool,
         Setting(
-            help="Whether what becomes of the queue's messages is written to the log `penstock.lifecycle`.",
+            help="Whether every change of the queue's messages is written to the log `penstock.lifecycle`.",
             sqs="Penstock.Lifecycle",
         ),
     ] = False

@@ -14,8 +14,8 @@ last batch whose window is over.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -56,18 +56,21 @@ class CausalImage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Session:
-    """One producer's."""
+    """One producer's. What waits of it is in a table of its own."""
 
-    __slots__ = ("arrived_us", "floor", "pending")
+    __slots__ = ("arrived_us", "floor")
 
     def __init__(self) -> None:
         self.floor = BEFORE_ALL
         self.arrived_us = 0
-        self.pending = PendingRuns()
 
 
-_SessionRow = tuple[int, TimestampId, int, list[Entry]]
-"""(session, floor, arrived, what waits)."""
+class CausalCapture(NamedTuple):
+    """The sorter as it was at one moment, some of it at a time."""
+
+    sessions: Iterator[list[SessionImage]]
+    """First all sessions, then what waits of them: a session with much that waits comes in several images."""
+    arrivals: Iterator[list[Arrival]]
 
 
 class CausalSorter:
@@ -81,12 +84,15 @@ class CausalSorter:
         """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
         self.sessions: AgedMap[int, Session] = AgedMap()
         """In the order of their last arrival."""
-        self._arrivals: deque[Arrival] = deque()
+        self._pending: AgedMap[int, PendingRuns] = AgedMap()
+        """What waits, by session; none is empty. A purge gives up the whole table, however many sessions there are."""
+        self._arrivals: AgedMap[int, Arrival] = AgedMap()
+        """By the sequence number of their first message, rising."""
 
     @property
     def pending(self) -> int:
         """How many messages wait."""
-        return sum(session.pending.count for session in self.sessions.values())
+        return sum(pending.count for pending in self._pending.values())
 
     def judge(self, run: StampedRun) -> Accepted | Late:
         """Whether the messages are in time for their session; changes nothing."""
@@ -106,17 +112,28 @@ class CausalSorter:
             return
         if run.id_at(late) <= session.floor:
             raise ValueError(f"{run.id_at(late)} is at or below the floor {session.floor}")
-        session.pending.insert(run, late)
-        self._arrivals.append(Arrival(arrived_us, run.base, run.process, run.times[-1]))
+        self._pending_of(run.process).insert(run, late)
+        self._arrivals.put(run.base, Arrival(arrived_us, run.base, run.process, run.times[-1]))
+
+    def _pending_of(self, session: int) -> PendingRuns:
+        """What waits of a session, about to grow."""
+        pending = self._pending.get(session)
+        if pending is None:
+            pending = PendingRuns()
+            self._pending.put(session, pending)
+        else:
+            self._pending.touch(session)
+        return pending
 
     def due_us(self) -> int | None:
         """When the next batch may leave; None where none waits."""
-        return self._arrivals[0].arrived_us + self.window_us if self._arrivals else None
+        oldest = self._arrivals.oldest()
+        return oldest[1].arrived_us + self.window_us if oldest is not None else None
 
     def due_through(self, now_us: int) -> int | None:
         """The last batch, by its first sequence number, whose window is over; None where none is."""
         through: int | None = None
-        for arrival in self._arrivals:
+        for arrival in self._arrivals.values():
             if arrival.arrived_us + self.window_us > now_us:
                 break
             through = arrival.sequence
@@ -125,17 +142,20 @@ class CausalSorter:
     def emit_through(self, sequence: int) -> list[Emitted]:
         """Lets leave what the batches up to one allow: an order for each, one after the other."""
         emitted: list[Emitted] = []
-        arrivals = self._arrivals
-        while arrivals and arrivals[0].sequence <= sequence:
-            arrival = arrivals.popleft()
-            session = self.sessions.get(arrival.session)
-            if session is None:  # a batch before it took it along, and since then the session was forgotten
+        for _, arrival in self._arrivals.pop_while(lambda arrival: arrival.sequence <= sequence):
+            number = arrival.session
+            session, pending = self.sessions.get(number), self._pending.get(number)
+            if session is None or pending is None:  # a batch before it took it along
                 continue
-            self.sessions.touch(arrival.session)
-            taken = session.pending.take_through(arrival.greatest_us)
-            if taken is not None:  # else a batch before it took it along
-                session.floor = taken.last
-                emitted.append(Emitted(taken.runs, taken.messages, taken.last))
+            self._pending.touch(number)
+            taken = pending.take_through(arrival.greatest_us)
+            if taken is None:
+                continue
+            if not pending.count:
+                self._pending.pop(number)
+            self.sessions.touch(number)
+            session.floor = taken.last
+            emitted.append(Emitted(taken.runs, taken.messages, taken.last))
         return emitted
 
     def emit(self, now_us: int) -> Runs:
@@ -150,7 +170,7 @@ class CausalSorter:
         while (oldest := self.sessions.oldest()) is not None:
             number, session = oldest
             idle = session.arrived_us + self.idle_us <= now_us
-            if session.pending.count or not (idle or len(self.sessions) > self.most_sessions):
+            if number in self._pending or not (idle or len(self.sessions) > self.most_sessions):
                 break
             self.sessions.pop(number)
             forgotten += 1
@@ -158,61 +178,66 @@ class CausalSorter:
 
     def clear(self) -> list[object]:
         """The queue was purged: nothing waits; floors stay where they are. Returns what waited."""
-        before: list[object] = [self._arrivals]
-        self._arrivals = deque()
-        for number, session in self.sessions.items():
-            if session.pending.count:
-                self.sessions.touch(number)
-                before.append(session.pending)
-                session.pending = PendingRuns()
+        before: list[object] = [self._arrivals, self._pending]
+        self._arrivals, self._pending = AgedMap(), AgedMap()
         return before
 
     # --- snapshots ------------------------------------------------------------------------------------------
 
-    def begin_capture(self) -> tuple[Iterator[list[SessionImage]], list[Arrival]]:
-        """The sorter as it is now, until `sessions` has no capture any more: sessions, some at a time, and arrivals.
+    @property
+    def tables(self) -> tuple[AgedMap[int, Session], AgedMap[int, PendingRuns], AgedMap[int, Arrival]]:
+        """What tells a capture of its changes."""
+        return self.sessions, self._pending, self._arrivals
 
-        A session with much that waits comes in several images.
-        """
-        capture = self.sessions.begin_capture(_rows)
-        return _images(capture.images()), list(self._arrivals)
+    def begin_capture(self) -> CausalCapture:
+        """The sorter as it is now, until the tables have no capture any more."""
+        sessions = self.sessions.begin_capture(_sessions)
+        pending = self._pending.begin_capture(_waiting)
+        arrivals = self._arrivals.begin_capture(_arrivals)
+        return CausalCapture(chain(sessions.images(), _images(pending.images())), arrivals.images())
 
     def dump(self) -> CausalImage:
         """All of it at once."""
-        parts, arrivals = self.begin_capture()
-        sessions = [image for part in parts for image in part]
-        self.sessions.capture = None
+        capture = self.begin_capture()
+        sessions = [image for part in capture.sessions for image in part]
+        arrivals = [arrival for part in capture.arrivals for arrival in part]
+        for table in self.tables:
+            table.capture = None
         return CausalImage(sessions, arrivals)
 
     def load(self, image: CausalImage) -> None:
         """From the snapshot; more may follow."""
-        self._arrivals.extend(image.arrivals)
+        self._arrivals.put_all((arrival.sequence, arrival) for arrival in image.arrivals)
         for kept in image.sessions:
             session = self.sessions.get(kept.session)
             if session is None:
                 session = Session()
                 session.floor, session.arrived_us = kept.floor, kept.arrived_us
                 self.sessions.put(kept.session, session)
-            session.pending.load(kept.runs)
+            if kept.runs:
+                self._pending_of(kept.session).load(kept.runs)
 
 
-def _rows(page: dict[int, Session]) -> list[_SessionRow]:
-    return [
-        (number, session.floor, session.arrived_us, session.pending.entries())
-        for number, session in page.items()
-    ]
+def _sessions(page: dict[int, Session]) -> list[SessionImage]:
+    return [SessionImage(number, session.floor, session.arrived_us, []) for number, session in page.items()]
 
 
-def _images(pages: Iterator[list[_SessionRow]]) -> Iterator[list[SessionImage]]:
+def _waiting(page: dict[int, PendingRuns]) -> list[tuple[int, list[Entry]]]:
+    return [(number, pending.entries()) for number, pending in page.items()]
+
+
+def _arrivals(page: dict[int, Arrival]) -> list[Arrival]:
+    return list(page.values())
+
+
+def _images(pages: Iterator[list[tuple[int, list[Entry]]]]) -> Iterator[list[SessionImage]]:
+    """What waits; the session itself is there already."""
     for page in pages:
         few: list[SessionImage] = []
-        for number, floor, arrived_us, entries in page:
-            if not entries:
-                few.append(SessionImage(number, floor, arrived_us, []))
-                continue
+        for number, entries in page:
             for runs in images_in_order(entries):
                 if runs:
-                    few.append(SessionImage(number, floor, arrived_us, runs))
+                    few.append(SessionImage(number, BEFORE_ALL, 0, runs))
                 yield few
                 few = []
         yield few

@@ -89,7 +89,7 @@ class PendingRuns:
 
     def entries(self) -> list[Entry]:
         """What waits, in no order; runs never change."""
-        return list(self._heap)
+        return self._heap[:]
 
     def load(self, images: Iterable[RunImage]) -> None:
         """Some runs from the snapshot."""

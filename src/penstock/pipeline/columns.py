@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.client.consume.delivered_run import Part
 from penstock.client.log.logged import LoggedMessages
-from penstock.client.part import Part
 from penstock.model.batch import ATTRIBUTES, GROUPS, PRIORITIES, Batch
 
 MESSAGE_SCHEMA = StructType(

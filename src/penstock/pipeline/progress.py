@@ -106,7 +106,7 @@ class Progress:
             ("lag_messages", "Messages of the log that were not read yet.", self.lag_messages),
             (
                 "missing_rows",
-                "Rows that never reached the job: lost on the way to the log, or let go of by it before they were read.",
+                "Rows that never reached the job: lost before the log, or removed from the log before they were read.",
                 self.missing,
             ),
         ]

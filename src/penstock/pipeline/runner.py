@@ -152,7 +152,10 @@ class JobRun:
                     if tries >= _STARTS:
                         raise _given_up(error, tries) from None
                     why = in_short(str(error))
-                    log.warning("a Python process of Spark's was late or lost (%s): beginning anew", why)
+                    log.warning(
+                        "a Python process of Spark was late or lost (%(reason)s): starting again",
+                        {"reason": why},
+                    )
                 if query is not None:
                     query.stop()  # it has ended, but Spark may know it by its name for a moment yet
         finally:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from penstock.client.blocking.client import BlockingClient, connect_blocking_to_any
-from penstock.client.endpoints import endpoint_urls
+from penstock.client.blocking.client import BlockingClient
+from penstock.client.blocking.connecting import connect_blocking_to_any
+from penstock.client.connection.endpoints import endpoint_urls
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.jobs.job import Surroundings
 from penstock.wire.answers import QueueDescription

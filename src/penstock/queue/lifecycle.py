@@ -22,13 +22,13 @@ from penstock.model.number_gaps import NumberGaps
 from penstock.model.origin import Origin
 from penstock.model.runs import Run, Runs, intersection
 from penstock.model.settings import QueueSettings
-from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS
-from penstock.queue.groups import GroupNames
 from penstock.queue.lifecycle_row import LifecycleRow
-from penstock.queue.log_index import LogIndex
-from penstock.queue.outgoing_moves import OutgoingMoves
-from penstock.queue.table import MessageTable
+from penstock.queue.log.index import LogIndex
+from penstock.queue.ready.groups import GroupNames
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_BITS
+from penstock.queue.state.outgoing_moves import OutgoingMoves
+from penstock.queue.state.table import MessageTable
 
 Named = tuple[int, int, str | None]
 """(first, count, group) of messages that are there."""

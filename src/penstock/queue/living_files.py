@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 
 from penstock.queue.partition import Partition
-from penstock.queue.table import Place
+from penstock.queue.state.table import Place
 
 
 def files_of(partition: Partition) -> set[int]:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from penstock.model.runs import Run, Runs
-from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, Chunk
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, Chunk
 
 Piece = tuple[Chunk, int, int]
 

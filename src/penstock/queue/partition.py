@@ -16,26 +16,26 @@ from penstock.model.number_gaps import NumberGaps
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
-from penstock.queue import states
-from penstock.queue.attempts import AttemptTable
-from penstock.queue.deduplication import DeduplicationWindow, OriginTable
-from penstock.queue.groups import FifoGroups, GroupNames
-from penstock.queue.lanes import Lanes
-from penstock.queue.late_heads import LateHeads
-from penstock.queue.leases import LeaseTable
+from penstock.queue.decisions.number_skips import leave_out
 from penstock.queue.lifecycle import Lifecycle, followed
-from penstock.queue.log_index import LogIndex
-from penstock.queue.number_skips import leave_out
-from penstock.queue.outgoing_moves import OutgoingMoves
-from penstock.queue.producers import ProducerTable
-from penstock.queue.purging import purge_all
-from penstock.queue.reader_groups import ReaderGroups
-from penstock.queue.sorted_order import SortedOrder, let_out
-from penstock.queue.state_column import begin_times_to_live, state_column
-from penstock.queue.table import MessageTable
-from penstock.queue.timers import SentTimes, SlotTimers
-from penstock.queue.totals import Totals
-from penstock.replication.primary_secondary.epochs import EpochHistory
+from penstock.queue.log.index import LogIndex
+from penstock.queue.log.reader_groups import ReaderGroups
+from penstock.queue.ready.groups import FifoGroups, GroupNames
+from penstock.queue.ready.lanes import Lanes
+from penstock.queue.ready.late_heads import LateHeads
+from penstock.queue.ready.sorted_order import SortedOrder, let_out
+from penstock.queue.state import states
+from penstock.queue.state.attempts import AttemptTable
+from penstock.queue.state.deduplication import DeduplicationWindow, OriginTable
+from penstock.queue.state.leases import LeaseTable
+from penstock.queue.state.outgoing_moves import OutgoingMoves
+from penstock.queue.state.producers import ProducerTable
+from penstock.queue.state.purging import purge_all
+from penstock.queue.state.state_column import begin_times_to_live, state_column
+from penstock.queue.state.table import MessageTable
+from penstock.queue.state.timers import SentTimes, SlotTimers
+from penstock.queue.state.totals import Totals
+from penstock.replication.primary_secondary.core.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 

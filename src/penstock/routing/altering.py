@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     QueueEntry,
     decode_partition,
     decode_queue,
@@ -14,8 +14,8 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.shares import carried, share_of
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.cluster.layout.partition_settings import carried, share_of
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.reserved_queues import check_may_alter, check_may_be
 from penstock.model.settings import QueueSettings
 from penstock.model.settings_checks import changed_settings, check_in_sync, check_settings
@@ -23,7 +23,7 @@ from penstock.routing.context import RoutingContext
 from penstock.routing.creating import make_dead_letter_queue
 from penstock.routing.deleting import ATTEMPTS, stored_queue
 from penstock.routing.describing import describe_asks, describe_entry
-from penstock.routing.steps import AskAll, ConflictError, Look, Outcome, Put, Reply, Steps, Stored, Until
+from penstock.steps.step import AskAll, Look, Outcome, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import AlterQueue, QueueDescription
 
 LOOKS = 100
@@ -52,9 +52,9 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
         queue = msgspec.structs.replace(queue, settings=settings)
         try:
             yield Put(queue_key(queue.name), encode(queue), version)
-        except ConflictError:
+        except VersionConflictError:
             raise PenstockError(
-                ErrorCode.OVERLOADED, f"somebody else changes queue {queue.name!r} too; try again"
+                ErrorCode.OVERLOADED, f"queue {queue.name!r} is being changed by another request; try again"
             ) from None
     wanted: list[QueueSettings] = []
     for partition in queue.partitions:
@@ -116,6 +116,6 @@ def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
                 stored.version,
             )
             return settings
-        except ConflictError:
+        except VersionConflictError:
             continue
     return share

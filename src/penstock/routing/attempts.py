@@ -11,7 +11,7 @@ import msgspec
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of
-from penstock.routing.steps import Outcome, Reply
+from penstock.steps.step import Outcome, Reply
 from penstock.wire.messages import (
     ClaimIds,
     CommitOffset,

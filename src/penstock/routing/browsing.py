@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward, inward_runs, outward
-from penstock.routing.steps import Ask, Reply, Steps, ask, ask_all
+from penstock.steps.asking import answer_to, ask_all
+from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import Count, DeliveredBatch, Peek, Peeked, Purge, Redrive, Redriven
 
 
@@ -25,7 +26,7 @@ def peek(context: RoutingContext, request: Peek) -> Steps[Reply]:
     while True:
         partition = partition_of(queue, ordinal)
         asked = msgspec.structs.replace(request, queue_id=partition, start=start, max_messages=left)
-        peeked, body = yield from ask(Ask(partition, asked), Peeked)
+        peeked, body = yield from answer_to(Ask(asked, partition=partition), Peeked)
         found += outward_answers.batches(peeked.batches, ordinal, context.map.home)
         bodies.append(bytes(body))
         left -= sum(batch.count for batch in peeked.batches)
@@ -38,7 +39,7 @@ def peek(context: RoutingContext, request: Peek) -> Steps[Reply]:
 def purge(context: RoutingContext, request: Purge) -> Steps[Reply]:
     """Everything that is in the queue now is gone."""
     queue = context.queue(request.queue_id)
-    asks = [Ask(partition, Purge(partition)) for partition in queue.partitions]
+    asks = [Ask(Purge(partition), partition=partition) for partition in queue.partitions]
     return Reply(Count(sum(count.messages for count in (yield from ask_all(asks, Count)))))
 
 
@@ -56,7 +57,7 @@ def redrive(context: RoutingContext, request: Redrive) -> Steps[Reply]:
     partition = partition_of(queue, ordinal)
     runs = by_partition[ordinal] if by_partition is not None else None
     asked = msgspec.structs.replace(request, queue_id=partition, start=start, runs=runs)
-    moved, _ = yield from ask(Ask(partition, asked), Redriven)
+    moved, _ = yield from answer_to(Ask(asked, partition=partition), Redriven)
     return Reply(Redriven(moved.messages, _following(queue, ordinal, moved.next)))
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.numbers import outward
 from penstock.routing.sharing_out import ordinal_of
-from penstock.routing.steps import Ask, Steps, ask_all
+from penstock.steps.asking import ask_all
+from penstock.steps.step import Ask, Steps
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds
 
 WITHIN_PARTITION = b"\0"
@@ -90,7 +91,7 @@ class Claims:
                 [one.ordinal for one in some],
                 [replaced.get(one.identifier, 0) for one in some],
             )
-            asks.append(Ask(partitions[ordinal], request))
+            asks.append(Ask(request, partition=partitions[ordinal]))
         answers = yield from ask_all(asks, ClaimedIds)
         return {
             one.identifier: Claim(owner, version)
@@ -107,7 +108,7 @@ class Claims:
         for ordinal, ids in by_owner.items():
             partition = self._queue.partitions[ordinal]
             versions = [claims[identifier].version for identifier in ids]
-            asks.append(Ask(partition, FindIds(partition, ids, versions, lift)))
+            asks.append(Ask(FindIds(partition, ids, versions, lift), partition=partition))
         answers = yield from ask_all(asks, FoundIds)
         return {
             identifier: outward(ordinal, sequence)

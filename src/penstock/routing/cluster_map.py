@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     CAPACITY,
     DRAINS,
     NODES,
@@ -25,7 +25,7 @@ from penstock.cluster.layout import (
     decode_partition,
     decode_queue,
 )
-from penstock.cluster.placement import Census
+from penstock.cluster.manager.placement import Census
 from penstock.model.document import TooOldError
 
 DEPARTED_AT_MOST = 4_096

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.cluster.layout import PARTITIONS, QueueEntry, queue_key
+from penstock.cluster.layout.entries import PARTITIONS, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.send_turns import SendTurns
 from penstock.routing.spread import REMEMBERED, Spread
-from penstock.routing.steps import Look, Steps
+from penstock.steps.step import Look, Steps
 from penstock.wire.read_ticket import TicketDesk
 
 

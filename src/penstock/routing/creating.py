@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.deletion import given_up
-from penstock.cluster.layout import (
+from penstock.cluster.layout.deletion import given_up
+from penstock.cluster.layout.entries import (
     IDS,
     NEXT_ID,
     IdsEntry,
@@ -22,10 +22,10 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.placement import TooFewNodesError, first_entries, place
-from penstock.cluster.shares import share_of
+from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.manager.placement import TooFewNodesError, first_entries, place
 from penstock.model import limits
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.reserved_queues import check_may_be
 from penstock.model.settings import QueueSettings
 from penstock.model.settings_checks import (
@@ -38,7 +38,7 @@ from penstock.model.settings_checks import (
 from penstock.routing.context import FreeIds, RoutingContext
 from penstock.routing.deleting import ATTEMPTS, LATE, mark_partitions
 from penstock.routing.describing import describe_entry
-from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
+from penstock.steps.step import PATIENCE_MS, Look, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import CreateQueue
 
 IDS_AT_ONCE = 64
@@ -162,7 +162,7 @@ def _make(
     )
     try:
         yield Put(queue_key(name), encode(queue), version)
-    except ConflictError:
+    except VersionConflictError:
         for entry in entries:
             yield from _give_up(entry)
         return None
@@ -202,7 +202,7 @@ def _give_up(entry: PartitionEntry) -> Steps[None]:
         try:
             yield Put(key, encode(retired), stored.version)
             return
-        except ConflictError:
+        except VersionConflictError:
             continue
 
 
@@ -248,7 +248,7 @@ def _count_on(ids: FreeIds, count: int) -> Steps[None]:
         try:
             yield Put(NEXT_ID, str(after).encode(), plain.version)
             yield Put(IDS, encode(IdsEntry(next=after)), sealed.version)
-        except ConflictError:
+        except VersionConflictError:
             continue
         ids.set_aside(range(first, after))
         return

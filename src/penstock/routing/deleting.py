@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.deletion import marked
-from penstock.cluster.layout import (
+from penstock.cluster.layout.deletion import marked
+from penstock.cluster.layout.entries import (
     QueueEntry,
     decode_partition,
     decode_queue,
@@ -13,10 +13,10 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.reserved_queues import check_not_reserved
 from penstock.routing.context import no_such_queue
-from penstock.routing.steps import ConflictError, Look, Put, Reply, Steps, Stored
+from penstock.steps.step import Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import DeleteQueue, Done
 
 ATTEMPTS = 20
@@ -33,7 +33,7 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
         deleting = msgspec.structs.replace(queue, state="deleting")
         try:
             yield Put(queue_key(queue.name), encode(deleting), version)
-        except ConflictError:
+        except VersionConflictError:
             continue
         try:
             yield from mark_partitions(deleting)
@@ -78,7 +78,7 @@ def _mark(partition: int, *, abandoned: bool) -> Steps[bool]:
         try:
             yield Put(key, encode(marked(entry, abandoned=abandoned)), stored.version)
             return True
-        except ConflictError:
+        except VersionConflictError:
             continue
     return False
 

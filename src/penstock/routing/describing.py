@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from penstock.cluster.capacity import warning
-from penstock.cluster.layout import QueueEntry
-from penstock.model.errors import PenstockError
+from penstock.cluster.layout.capacity import warning
+from penstock.cluster.layout.entries import QueueEntry
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.queue_owner import is_owned
 from penstock.routing.cluster_map import node_name
 from penstock.routing.context import RoutingContext
 from penstock.routing.descriptions import described
-from penstock.routing.steps import GLANCE_MS, Ask, AskAll, Outcome, Reply, Steps
+from penstock.steps.step import Ask, AskAll, Outcome, Reply, Steps
 from penstock.wire.messages import DescribeQueue, ListQueues, QueueDescription, QueueList
 
 QUEUES_PER_PAGE = 1_000
+
+GLANCE_MS = 1_000
+"""How long a request waits for a partition where an answer in part is better than a late one."""
 
 
 def describe(context: RoutingContext, request: DescribeQueue) -> Steps[Reply]:
     """Everything there is to know of a queue."""
     queue = yield from context.found(request.name)
+    if request.queue_id not in (0, queue.queue_id):
+        raise PenstockError(
+            ErrorCode.QUEUE_NOT_FOUND, f"there is no queue {request.name!r} with id {request.queue_id}"
+        )
     return Reply((yield from describe_entry(context, queue)))
 
 
@@ -57,11 +64,14 @@ def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
 
 
 def describe_asks(context: RoutingContext, queue: QueueEntry) -> list[Ask]:
-    """One question for every partition; a partition that is known to have no primary now is not waited for."""
+    """One question for every partition; a partition that is known to have no primary now is not waited for.
+
+    The name is not enough: a node may also hold a partition of a queue of the same name that was made at the same moment and given up.
+    """
     return [
         Ask(
-            partition,
-            DescribeQueue(node_name(queue.name, ordinal)),
+            DescribeQueue(node_name(queue.name, ordinal), partition),
+            partition=partition,
             patience_ms=0 if context.map.is_orphaned(partition) else GLANCE_MS,
         )
         for ordinal, partition in enumerate(queue.partitions)

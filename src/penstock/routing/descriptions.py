@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.wire.messages import QueueDescription, QueueStatistics
 
 NOTHING_KNOWN = QueueStatistics(

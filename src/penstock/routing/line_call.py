@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from penstock.model.errors import PenstockError
 from penstock.routing.attempts import WAITING, Attempts
 from penstock.routing.cluster_map import Leader
-from penstock.routing.steps import Ask, Outcome
+from penstock.steps.step import Ask, Outcome
 from penstock.wire.messages import Request, Send
 
 Done = Callable[[Outcome], None]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward, outward
-from penstock.routing.steps import Ask, Reply, Steps, ask
 from penstock.routing.unheard import known
+from penstock.steps.asking import answer_to
+from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import (
     Answer,
     CommitOffset,
@@ -47,7 +48,7 @@ def read_log(context: RoutingContext, request: ReadLog) -> Steps[Reply]:
     ordinal, start = inward(request.start)
     partition = partition_of(queue, ordinal)
     asked = msgspec.structs.replace(request, queue_id=partition, start=start)
-    given, body = yield from ask(Ask(partition, asked), LogSlice)
+    given, body = yield from answer_to(Ask(asked, partition=partition), LogSlice)
     return Reply(outward_answers.log_slice(given, ordinal), body)
 
 
@@ -68,7 +69,9 @@ def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:
     queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)
-    given, _ = yield from ask(Ask(partition, FindOffset(partition, request.time_ms)), LogBounds)
+    given, _ = yield from answer_to(
+        Ask(FindOffset(partition, request.time_ms), partition=partition), LogBounds
+    )
     return Reply(
         LogBounds(
             outward(ordinal, given.begin),
@@ -85,7 +88,7 @@ def commit(context: RoutingContext, request: CommitOffset) -> Steps[Reply]:
     ordinal, offset = inward(request.offset)
     partition = partition_of(queue, ordinal)
     asked = msgspec.structs.replace(request, queue_id=partition, offset=offset)
-    done, _ = yield from ask(Ask(partition, asked), Done)
+    done, _ = yield from answer_to(Ask(asked, partition=partition), Done)
     return Reply(done)
 
 
@@ -94,7 +97,9 @@ def group(context: RoutingContext, request: GroupRequest) -> Steps[Reply]:
     queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)
-    answer, _ = yield from ask(Ask(partition, _inward(request, queue, partition)), _ANSWERS[type(request)])
+    answer, _ = yield from answer_to(
+        Ask(_inward(request, queue, partition), partition=partition), _ANSWERS[type(request)]
+    )
     return Reply(_outward(answer, ordinal))
 
 

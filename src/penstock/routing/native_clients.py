@@ -14,6 +14,7 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.subscription import Engine, Later, Replied, Subscription
 from penstock.wire import messages
+from penstock.wire.refusals import hello_first
 from penstock.wire.send_order import SendOrder
 
 _RECEIVES = messages.Receive | messages.ReceiveAny | messages.Subscribe
@@ -137,7 +138,7 @@ class NativeClients:
             self._answer(connection, request_id, self._welcome())
             return
         if not client.greeted:
-            raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+            raise hello_first()
         if isinstance(request, _RECEIVES) and not request.consumer:  # nodes know only this front end by name
             request = msgspec.structs.replace(request, consumer=client.name)
         match request:

@@ -16,13 +16,13 @@ from typing import Protocol
 
 import msgspec
 
-from penstock.cluster.layout import NODES, PARTITIONS, partition_key, queue_key
+from penstock.cluster.layout.entries import NODES, PARTITIONS, partition_key, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.attempts import WAITING, shortened
 from penstock.routing.cluster_map import ClusterMap, Leader
 from penstock.routing.line import NEVER, Line
 from penstock.routing.line_call import Call, Cancel, Done, Effect, Finish, LookUp, State, Transmit
-from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import Delivery, Receive, Send
 from penstock.wire.send_order import out_of_order
 

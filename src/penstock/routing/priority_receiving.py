@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing import outward_answers
 from penstock.routing.cluster_map import Home
 from penstock.routing.context import RoutingContext
-from penstock.routing.receiving import give_back, has_messages
-from penstock.routing.steps import Ask, AskAll, AskFirst, Outcome, Reply, Steps, expected
 from penstock.routing.unheard import known
+from penstock.steps.asking import expected, give_back, has_messages
+from penstock.steps.step import PATIENCE_MS, Ask, AskAll, AskFirst, Outcome, Reply, Steps
 from penstock.wire.messages import Delivery, GroupDelivery, QueueDelivery, Receive, ReceiveAny
 
 ROUNDS = 3
@@ -59,7 +59,9 @@ def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
                 granted.append((source.queue.partitions[ordinal], outcome))
         final = next((one for one in outcomes if isinstance(one, PenstockError) and not one.retryable), None)
         if final is not None:
-            yield AskAll([give_back(partition, reply) for partition, reply in granted])
+            yield AskAll(
+                [back for partition, reply in granted if (back := give_back(partition, reply)) is not None]
+            )
             raise final
         for (source, ordinal, count), outcome in zip(planned, outcomes, strict=True):
             taken = _take(context, source, ordinal, outcome, deliveries, bodies)
@@ -90,7 +92,7 @@ def _wait(context: RoutingContext, sources: Sequence[_Source], request: ReceiveA
         )
         for source, ordinal in places
     ]
-    first: tuple[int, Reply] | None = yield AskFirst(asks, has_messages, give_back)
+    first: tuple[int, Reply] | None = yield AskFirst(asks, has_messages)
     if first is None:
         return Reply(GroupDelivery([]))
     place, reply = first
@@ -149,7 +151,7 @@ def _ask(partition: int, request: ReceiveAny, messages: int, wait_ms: int, max_b
     asked = Receive(partition, messages, wait_ms, request.visibility_timeout_ms, max_bytes)
     if request.consumer:
         asked = msgspec.structs.replace(asked, consumer=request.consumer)
-    return Ask(partition, asked) if wait_ms else Ask(partition, asked, patience_ms=0)
+    return Ask(asked, b"", partition, PATIENCE_MS if wait_ms else 0, give_back)
 
 
 def _take(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.errors import PenstockError
 from penstock.routing import outward_answers
 from penstock.routing.cluster_map import Home
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import Ask, AskFirst, Reply, Steps, ask, expected
 from penstock.routing.unheard import known
-from penstock.wire.messages import Delivery, Receipt, Receive, Release
+from penstock.steps.asking import answer_to, expected, give_back, has_messages
+from penstock.steps.step import PATIENCE_MS, Ask, AskFirst, Reply, Steps
+from penstock.wire.messages import Delivery, Receive
 
 NOTHING = Delivery(b"", 0, [])
 
@@ -25,7 +26,7 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     queue = yield from known(context, request.queue_id)
     count = len(queue.partitions)
     if count == 1:
-        given, body = yield from ask(_ask(queue, 0, request), Delivery)
+        given, body = yield from answer_to(_ask(queue, 0, request), Delivery)
         return _reply(context, queue, 0, given, body)
     if request.max_leased is not None:
         request = msgspec.structs.replace(request, max_leased=max(1, request.max_leased // count))
@@ -35,7 +36,7 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     silent: list[int] = []
     for ordinal in likely:
         try:
-            given, body = yield from ask(_ask(queue, ordinal, at_once, patience_ms=0), Delivery)
+            given, body = yield from answer_to(_ask(queue, ordinal, at_once, patience_ms=0), Delivery)
         except PenstockError as error:
             if not error.retryable or ordinal == served:
                 raise  # messages of another partition would be no answer to an attempt that was served by this one
@@ -52,7 +53,7 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     if not waiting:
         return Reply(NOTHING)
     asks = [_ask(queue, ordinal, request) for ordinal in waiting]
-    first: tuple[int, Reply] | None = yield AskFirst(asks, has_messages, give_back)
+    first: tuple[int, Reply] | None = yield AskFirst(asks, has_messages)
     if first is None:
         return Reply(NOTHING)
     place, reply = first
@@ -60,22 +61,10 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     return _reply(context, queue, waiting[place], expected(reply, Delivery), reply.body)
 
 
-def has_messages(reply: Reply) -> bool:
-    """Whether there is anything in a delivery."""
-    return isinstance(reply.answer, Delivery) and bool(reply.answer.batches)
-
-
-def give_back(partition: int, reply: Reply) -> Ask:
-    """Messages that came too late are ready again at once, and as if they had never been received."""
-    given = expected(reply, Delivery)
-    runs = [(batch.first, batch.count) for batch in given.batches]
-    return Ask(partition, Release([Receipt(given.token, runs)], unreceived=True))
-
-
-def _ask(queue: QueueEntry, ordinal: int, request: Receive, patience_ms: int | None = None) -> Ask:
+def _ask(queue: QueueEntry, ordinal: int, request: Receive, patience_ms: int = PATIENCE_MS) -> Ask:
     partition = queue.partitions[ordinal]
     routed = msgspec.structs.replace(request, queue_id=partition)
-    return Ask(partition, routed) if patience_ms is None else Ask(partition, routed, patience_ms=patience_ms)
+    return Ask(routed, b"", partition, patience_ms, give_back)
 
 
 def _reply(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing import (
@@ -17,7 +19,8 @@ from penstock.routing import (
     settling,
 )
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import AskAnyNode, Reply, Steps
+from penstock.steps.runner import Handle, StepRunner, World
+from penstock.steps.step import Ask, Outcome, Reply, Steps
 from penstock.wire import messages
 
 
@@ -75,8 +78,28 @@ def route(context: RoutingContext, request: messages.Request, body: Buffer) -> S
             )
 
 
+def routed(
+    context: RoutingContext,
+    request: messages.Request,
+    body: Buffer,
+    world: World[Handle],
+    done: Callable[[Outcome], None],
+) -> StepRunner[Reply, Handle]:
+    """A request on its way; `done` is called once. Raises what the client is told at once."""
+    return StepRunner(route(context, request, body), world, lambda result: done(told(result)))
+
+
+def told(result: Reply | Exception) -> Outcome:
+    """What the client is told. A defect is told as one, and stays this request's alone."""
+    if isinstance(result, Reply | PenstockError):
+        return result
+    outcome = PenstockError(ErrorCode.INTERNAL, f"a defect of the router: {type(result).__name__}: {result}")
+    outcome.__cause__ = result
+    return outcome
+
+
 def _any_node(request: messages.Request) -> Steps[Reply]:
-    reply: Reply = yield AskAnyNode(request)
+    reply: Reply = yield Ask(request)
     return reply
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -29,7 +29,8 @@ from penstock.routing.sharing_out import (
     together,
     without,
 )
-from penstock.routing.steps import Ask, AskAll, Outcome, Reply, Steps, ask, expected, raised
+from penstock.steps.asking import answer_to, expected, raised
+from penstock.steps.step import Ask, AskAll, Outcome, Reply, Steps
 from penstock.wire.messages import Send, SendResult
 from penstock.wire.send_order import out_of_order
 
@@ -200,7 +201,7 @@ def _send_whole(
     context: RoutingContext, queue: QueueEntry, ordinal: int, request: Send, body: Buffer
 ) -> Steps[Reply]:
     partition = queue.partitions[ordinal]
-    result, _ = yield from ask(Ask(partition, _numbered(context, partition, request), body), SendResult)
+    result, _ = yield from answer_to(Ask(_numbered(context, partition, request), body, partition), SendResult)
     if len(queue.partitions) > 1:
         context.spread.filled(partition)
     return _outward(ordinal, result)
@@ -225,16 +226,16 @@ def _ask(
     numbered = _numbered(context, partition, request)
     if share.places is None and not share.known:
         context.spread.filled(partition)
-        return Ask(partition, numbered, batch.data)
+        return Ask(numbered, batch.data, partition)
     sent = share.sent(batch.count)
     if share.known:
         numbered = msgspec.structs.replace(numbered, left_out=share.left_out(batch.count, known))
     if not sent:
-        return Ask(partition, numbered, b"")
+        return Ask(numbered, b"", partition)
     context.spread.filled(partition)
     if request.process:
         numbered = msgspec.structs.replace(numbered, counter=request.counter + sent[0])
-    return Ask(partition, numbered, batch.select(sent).data)
+    return Ask(numbered, batch.select(sent).data, partition)
 
 
 def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:

@@ -14,8 +14,9 @@ from penstock.model.runs import count_of
 from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward_runs, node_token, queue_of_token
-from penstock.routing.steps import Ask, Reply, Steps, ask_all
 from penstock.routing.unheard import look_for
+from penstock.steps.asking import ask_all
+from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import Delete, Extend, Receipt, ReceiptOutcome, Release, Settled
 
 _NOTHING = ReceiptOutcome(0, 0, [])
@@ -43,7 +44,7 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
             shares.setdefault(partition, []).append(Receipt(token, runs, receipt.received))
             places.setdefault(partition, []).append((place, ordinal))
     asks = [
-        Ask(partition, msgspec.structs.replace(request, receipts=receipts))
+        Ask(msgspec.structs.replace(request, receipts=receipts), partition=partition)
         for partition, receipts in shares.items()
     ]
     for settled, where in zip((yield from ask_all(asks, Settled)), places.values(), strict=True):

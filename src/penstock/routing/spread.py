@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout.entries import QueueEntry
 
 REMEMBERED = 10_000
 """Queues and partitions; beyond, all are forgotten, which costs a detour at most."""
@@ -31,8 +31,6 @@ class Spread:
     def for_batch(self, queue: QueueEntry) -> int:
         """The ordinal for a batch that may go anywhere: where there is least to do, in turn between equals."""
         count = len(queue.partitions)
-        if count == 1:
-            return 0
         start = self._next(self._sent, queue.queue_id)
         turn = [(start + step) % count for step in range(count)]
         return min(turn, key=lambda ordinal: self._load(queue.partitions[ordinal]))

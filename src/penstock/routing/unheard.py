@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.layout import QueueEntry, decode_partition, first_partition, partition_key, queue_key
+from penstock.cluster.layout.entries import (
+    QueueEntry,
+    decode_partition,
+    first_partition,
+    partition_key,
+    queue_key,
+)
 from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import PATIENCE_MS, Look, Steps, Stored, Until
+from penstock.steps.step import PATIENCE_MS, Look, Steps, Stored, Until
 
 
 def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:

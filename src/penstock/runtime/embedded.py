@@ -15,8 +15,8 @@ from pathlib import Path
 
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
-from penstock.runtime.broker import Broker, open_broker
-from penstock.runtime.listening import SettingError
+from penstock.runtime.processes.broker import Broker, open_broker
+from penstock.runtime.processes.listening import SettingError
 
 ANY_PORT = Address("127.0.0.1", 0)
 

@@ -11,12 +11,13 @@ from math import ceil
 from random import Random
 
 from penstock.client_core.call import Call, Stream, unexpected
-from penstock.client_core.link_table import Again, LinkTable, Nobody, Sign, Stopping, Told
+from penstock.client_core.link_table import Again, LinkTable, Nobody, Stopping, Told
 from penstock.model.errors import ErrorCode
 from penstock.simulation.network import Link, Network
 from penstock.simulation.schedule import Schedule
 from penstock.wire import messages
 from penstock.wire.frames import FrameReader, encode_frame
+from penstock.wire.liveness import Sign
 
 
 class SimulatedLink:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from penstock.backend.node import Node
+from penstock.backend.node.node import Node
 from penstock.model.records import CATALOGUE
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.inode import SECTOR_BYTES

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Literal, Protocol
 
-from penstock.backend.node import Node
+from penstock.backend.node.node import Node
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
@@ -80,6 +81,8 @@ class SimulatedDriver:
         self._job_has_run = False
         self._jobs: deque[Job] = deque()
         self._pump_is_due = False
+        self._wakeup_ms: int | None = 0
+        """When the node wants to be ticked, as of the last turn."""
         self._timer_ms: int | None = None
 
     def call(self, call: Callable[[Node], None]) -> None:
@@ -130,15 +133,20 @@ class SimulatedDriver:
 
     def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """Plans something that this process will do, if it still lives."""
-        self._schedule.after(delay_ms, lambda: self._host.do(lambda: None if self.ended else call()))
+        self._schedule.after(delay_ms, partial(self._host.do, partial(self._unless_ended, call)))
+
+    def _unless_ended(self, call: Callable[[], None]) -> None:
+        if not self.ended:
+            call()
 
     def _pump(self) -> None:
         self._pump_is_due = False
         self.call(self._turn)
 
     def _turn(self, node: Node) -> None:
-        wakeup_ms = node.next_wakeup_ms()
+        wakeup_ms = self._wakeup_ms
         if wakeup_ms is not None and wakeup_ms <= (now_ms := self._schedule.now_ms):
+            self._wakeup_ms = None
             self._host.at("turn")
             node.tick(now_ms)
         if self._flush is None:
@@ -171,7 +179,7 @@ class SimulatedDriver:
             self.wake()
 
     def _set_timer(self, node: Node) -> None:
-        wakeup_ms = node.next_wakeup_ms()
+        self._wakeup_ms = wakeup_ms = node.next_wakeup_ms()
         now_ms = self._schedule.now_ms
         if node.has_more() and self._flush is None:
             wakeup_ms = now_ms if wakeup_ms is None else min(wakeup_ms, now_ms)

@@ -115,6 +115,14 @@ class History:
         """Whether all that time the disk was quick and had room."""
         return not _overlap([*self.slow_disks, *self.full_disks], from_ms, until_ms)
 
+    def say_when_sent(self) -> None:
+        """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
+        for message in self.messages.values():
+            if message.life.settings[0].partitions > 1 and message.fate == "stored":
+                times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
+                message.sent_ms = min([message.sent_ms, *times])
+                message.sent_at_most = not times
+
 
 def _overlap(spans: list[Span], from_ms: int, until_ms: int) -> bool:
     return any(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from penstock.backend.node import Environment, Node
+from penstock.backend.node.node import Environment, Node
 from penstock.model.errors import PenstockError
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.simulation.clocks import NodeClock
@@ -97,6 +97,8 @@ class Machine:
         """(when, what): errors out of the node that nothing the simulation did explains."""
         self._driver: SimulatedDriver | None = None
         self._clients: dict[int, _Client] = {}
+        self._has_arrived = False
+        """Whether something was read from a client since `read_on` looked, or is held back."""
 
     @property
     def is_up(self) -> bool:
@@ -334,6 +336,7 @@ class Machine:
             client = self._clients.get(link.number)
             if client is None or self._driver is None:
                 return
+            self._has_arrived = True
             if self._driver.congested or client.held:
                 client.held.append(data)
             elif client.taken >= _ARRIVED_BYTES:
@@ -353,13 +356,16 @@ class Machine:
 
     def read_on(self) -> bool:
         """Takes some of what was held back; True if there is more."""
+        if not self._has_arrived:
+            return False
         for client in list(self._clients.values()):
             taken = client.taken = 0
             while client.held and taken < _READ_BYTES and client.link.number in self._clients:
                 data = client.held.pop(0)
                 taken += len(data)
                 self._take(client, data)
-        return any(client.held for client in self._clients.values())
+        self._has_arrived = any(client.held for client in self._clients.values())
+        return self._has_arrived
 
     def _take(self, client: _Client, data: bytes) -> None:
         try:

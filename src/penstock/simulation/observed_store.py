@@ -62,7 +62,7 @@ class ObservedStore(Store):
     @property
     def foreign_bytes(self) -> int:
         """What waits for the disk and came from other nodes: the windows of streams bound it."""
-        return sum(self._foreign_bytes)
+        return self._foreign_bytes[0] + self._foreign_bytes[1]
 
     def take_flush(self) -> Flush | None:
         flush = super().take_flush()

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from penstock.backend.node import Node
+from penstock.backend.node.node import Node
 from penstock.model.records import CATALOGUE
-from penstock.queue import chunk, living_files
-from penstock.queue.chunk_image import ELSEWHERE
+from penstock.queue import living_files
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot.chunk_image import ELSEWHERE
+from penstock.queue.state import chunk
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.ledger_reading import LedgerReading
 from penstock.simulation.observed_store import AppendedRecord

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.model.runs import normalized, runs_of
-from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS
-from penstock.queue.pages import Head, Log, Messages, pages_of
 from penstock.queue.partition import Partition
-from penstock.queue.snapshot import dump
+from penstock.queue.snapshot.pages import Head, Log, Messages, pages_of
+from penstock.queue.snapshot.snapshot import dump
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_BITS
 
 _COUNTED = tuple(states.NAMES)
 

@@ -347,6 +347,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_opening.starts_fall_short,
         _crashes,
     ),
+    "freeing-takes-the-messages": PlantedBug(
+        "engine",
+        "with the tables that a purge gave up the messages are freed that were sent since",
+        planted_deletion.freeing_takes_the_messages,
+        _always,
+    ),
     "reports-lose-a-row": PlantedBug(
         "lifecycle",
         "a row about messages is taken for reported and is not in the log",

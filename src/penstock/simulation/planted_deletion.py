@@ -1,20 +1,23 @@
-"""Bugs to plant in moves and in the deletion of queues: the patches; `planted_bugs` names them and their checkers."""
+"""Bugs to plant in moves, in the deletion of queues and in freeing: the patches; `planted_bugs` names them and their checkers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.backend import administration, moves
-from penstock.backend.parts import NodeParts
-from penstock.backend.replication.arrivals import Arrivals
-from penstock.backend.replication.cluster_moves import ClusterMoves
-from penstock.backend.replication.draining import Draining
-from penstock.backend.replication.leading import LedPartition
+from penstock.backend.admin import administration
+from penstock.backend.node.parts import NodeParts
+from penstock.backend.send import moves
 from penstock.model.records import Dropped
 from penstock.model.runs import runs_of
-from penstock.queue import moving, states
-from penstock.queue.decision import Written
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions.decision import Written
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot import taking_apart
+from penstock.queue.state import states
+from penstock.replication.primary_secondary.node.leader.draining import Draining
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
+from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.simulation.planted_patches import Patch
 from penstock.wire.peer_messages import MovedIn
 
@@ -111,3 +114,8 @@ def takes_in_late() -> Sequence[Patch]:
         return None
 
     return [(Arrivals, "_check_place", check_place)]
+
+
+def freeing_takes_the_messages() -> Sequence[Patch]:
+    """Tables that a purge gave up are taken apart with the messages of their partition, which goes on with them."""
+    return [(taking_apart, "_NOT_ITS_OWN", "")]

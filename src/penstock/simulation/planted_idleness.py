@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.backend.idle_queues import IdleQueues
-from penstock.cluster import idle_expiry
-from penstock.cluster.changes import Change
-from penstock.cluster.layout import QueueEntry
-from penstock.cluster.view import ClusterView, Seen
+from penstock.backend.upkeep.idle_queues import IdleQueues
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.entries import QueueEntry
+from penstock.cluster.layout.view import ClusterView, Seen
+from penstock.cluster.manager import idle_expiry
 from penstock.simulation.planted_patches import Patch
 
 

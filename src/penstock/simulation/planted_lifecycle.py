@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.backend import lifecycle_reports
-from penstock.queue.building import Builder
+from penstock.backend.lifecycle import reports as lifecycle_reports
 from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot.building import Builder
 from penstock.simulation.scenario import Scenario
 
 Patch = tuple[Any, str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from penstock.backend import opening
-from penstock.backend.parts import NodeParts
+from penstock.backend.node import opening
+from penstock.backend.node.parts import NodeParts
 from penstock.model.records import CATALOGUE
 from penstock.simulation.planted_patches import Patch
 from penstock.storage.checkpoint import Checkpoint

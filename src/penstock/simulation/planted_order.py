@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.client_core.send_line import SendCall, SendLine
 from penstock.routing.line import Line
 from penstock.routing.line_call import Route
+from penstock.routing.send_turns import SendTurns, Turn
 from penstock.simulation.planted_patches import Patch
 from penstock.wire.messages import Send
 from penstock.wire.send_order import SendOrder
@@ -44,3 +45,24 @@ def lines_are_jumped() -> Sequence[Patch]:
 
     real = SendOrder.check
     return [(Line, "holds_back", holds_back), (SendOrder, "check", check)]
+
+
+def failed_sends_break_nothing() -> Sequence[Patch]:
+    """A front end sends what follows a batch of which a share has failed, or that failed before its turn."""
+
+    def follow_failed(self: Turn) -> None:
+        pass
+
+    def is_broken(self: SendTurns, queue_id: int, producer: int) -> bool:
+        return False
+
+    return [(Turn, "follow_failed", follow_failed), (SendTurns, "is_broken", is_broken)]
+
+
+def held_sends_break_nothing() -> Sequence[Patch]:
+    """A node stores what follows a batch that it held for the clock and refused then."""
+
+    def refused(self: SendOrder, connection: int, request: Send) -> None:
+        pass
+
+    return [(SendOrder, "refused", refused)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.backend import log_reading, sends
-from penstock.backend.outbox import Outbox
+from penstock.backend.logs import reading as log_reading
+from penstock.backend.node.outbox import Outbox
+from penstock.backend.send import sends
 from penstock.model.batch import Batch
 from penstock.model.records import Expired, Sent
 from penstock.ordering.causal_sorter import CausalSorter
@@ -14,14 +15,16 @@ from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.commit_wait import CommitWait
 from penstock.ordering.timestamp_id import BEFORE_ALL
 from penstock.ordering.window_sorter import Accepted, WindowSorter
-from penstock.queue import log_groups, sending, stamping
-from penstock.queue.decision import Written
-from penstock.queue.groups import FifoGroups
-from penstock.queue.late_heads import LateHeads
-from penstock.queue.log_index import LogIndex
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import stamping
+from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.stamping import Stamping
+from penstock.queue.log import groups as log_groups
+from penstock.queue.log.index import LogIndex
+from penstock.queue.log.reader_groups import ReaderGroup
 from penstock.queue.partition import Partition
-from penstock.queue.reader_groups import ReaderGroup
-from penstock.queue.stamping import Stamping
+from penstock.queue.ready.groups import FifoGroups
+from penstock.queue.ready.late_heads import LateHeads
 from penstock.simulation.planted_patches import Patch
 from penstock.wire.messages import LogSlice
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from penstock.backend import moves, opening, sends
-from penstock.backend.logbook import Logbook
-from penstock.backend.node import Node
-from penstock.backend.outbox import Outbox
-from penstock.backend.parts import NodeParts
-from penstock.backend.waiting import WaitingRoom
+from penstock.backend.node import opening
+from penstock.backend.node.logbook import Logbook
+from penstock.backend.node.node import Node
+from penstock.backend.node.outbox import Outbox
+from penstock.backend.node.parts import NodeParts
+from penstock.backend.receive.waiting import WaitingRoom
+from penstock.backend.send import moves, sends
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import MoveTarget
@@ -19,14 +20,17 @@ from penstock.model.origin import Origin
 from penstock.model.records import Deleted, MoveFinished, decode_record
 from penstock.model.runs import Runs, count_of
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.queue import moving, sending, settling, states
-from penstock.queue.decision import Outcome, Written
-from penstock.queue.groups import FifoGroups
-from penstock.queue.leases import LeaseTable
+from penstock.queue.decisions import move as moving
+from penstock.queue.decisions import send as sending
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.decisions.receipts import ReceiptSeal
 from penstock.queue.partition import Partition
-from penstock.queue.producers import ProducerTable
-from penstock.queue.receipts import ReceiptSeal
-from penstock.queue.timers import SlotTimers
+from penstock.queue.ready.groups import FifoGroups
+from penstock.queue.state import states
+from penstock.queue.state.leases import LeaseTable
+from penstock.queue.state.producers import ProducerTable
+from penstock.queue.state.timers import SlotTimers
 from penstock.storage.copy import SegmentWriter
 from penstock.storage.flush import Flush
 from penstock.storage.recovery import Entry
@@ -139,12 +143,12 @@ def reset_receive_counts(partition: Partition) -> None:
 
 
 def skip_on_replay(kind: type[Deleted | MoveFinished]) -> Sequence[Patch]:
-    def replay(parts: NodeParts, entry: Entry) -> None:
+    def replay(parts: NodeParts, entry: Entry, made: dict[int, int]) -> None:
         partition = parts.catalogue.partitions.get(entry.partition)
         if partition is not None and isinstance(decode_record(entry.head), kind):
             partition.index += 1
             return
-        real(parts, entry)
+        real(parts, entry, made)
 
     real = opening._replay
     return [(opening, "_replay", replay)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.backend.request_desk import RequestDesk
-from penstock.queue.producers import ProducerTable
+from penstock.backend.node.request_handlers import RequestDesk
+from penstock.queue.state.producers import ProducerTable
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.scenario import Scenario
 from penstock.wire.messages import Send

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.backend.node import Node
+from penstock.backend.node.node import Node
 from penstock.simulation.observed_store import AppendedRecord
 
 

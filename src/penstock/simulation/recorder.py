@@ -95,7 +95,7 @@ class Recorder:
 
     def send_refused(self, batch: SentBatch, failed: Failed, asked_ms: int) -> None:
         """A batch was not stored, unless an earlier attempt that nobody answered was."""
-        if failed.code == ErrorCode.BAD_REQUEST and "nobody can tell" in failed.message:
+        if failed.code == ErrorCode.BAD_REQUEST and "tell whether it was stored" in failed.message:
             return  # older than the batches that are remembered: it may have been stored
         batch.unanswered -= 1
         if failed.code == ErrorCode.DISK_FULL:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.backend.catalogue import Catalogue
-from penstock.backend.node import Node
+from penstock.backend.admin.catalogue import Catalogue
+from penstock.backend.node.node import Node
 from penstock.model.batch import Batch
 from penstock.model.records import (
     CATALOGUE,

@@ -71,10 +71,14 @@ class Schedule:
     def after(self, delay_ms: int, call: Call) -> None:
         """Plans a call; with delay 0 it comes after what is planned for now already."""
         self._planned += 1
-        heappush(self._events, (self.elapsed_ms + max(0, delay_ms), self._planned, call))
+        at_ms = self.elapsed_ms + delay_ms if delay_ms > 0 else self.elapsed_ms
+        heappush(self._events, (at_ms, self._planned, call))
 
     def after_rest(self, delay_ms: int, call: Call) -> None:
         """Plans a call of somebody who rests at night: what falls into one comes in the morning."""
+        if not self.nights:
+            self.after(delay_ms, call)
+            return
         at_ms = self.elapsed_ms + max(0, delay_ms)
         for begins_ms, ends_ms in self.nights:
             if begins_ms <= at_ms < ends_ms:
@@ -87,12 +91,12 @@ class Schedule:
 
     def run(self, until: Callable[[], bool], most_ms: int) -> bool:
         """Lets things happen until the condition holds; False if it does not within that much time."""
-        end_ms = self.elapsed_ms + most_ms
+        events, end_ms = self._events, self.elapsed_ms + most_ms
         while not until():
-            if not self._events or self._events[0][0] > end_ms:
+            if not events or events[0][0] > end_ms:
                 self.elapsed_ms = max(self.elapsed_ms, end_ms)  # time may have passed within an event
                 return until()
-            self.elapsed_ms, _, call = heappop(self._events)
+            self.elapsed_ms, _, call = heappop(events)
             call()
         return True
 
@@ -104,4 +108,8 @@ class Schedule:
 
     def run_for(self, duration_ms: int) -> None:
         """Lets that much time pass."""
-        self.run(lambda: False, duration_ms)
+        events, end_ms = self._events, self.elapsed_ms + duration_ms
+        while events and events[0][0] <= end_ms:
+            self.elapsed_ms, _, call = heappop(events)
+            call()
+        self.elapsed_ms = max(self.elapsed_ms, end_ms)  # time may have passed within an event

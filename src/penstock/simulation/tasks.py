@@ -70,8 +70,7 @@ class Tasks:
         except StopIteration:
             self.active -= 1
             return
-        match wait:
-            case Pause(duration_ms):
-                self._schedule.after_rest(duration_ms, lambda: self._go_on(steps, None))
-            case Ask(asker, request, body, timeout_ms):
-                asker.ask(request, body, timeout_ms, lambda reply: self._go_on(steps, reply))
+        if isinstance(wait, Pause):
+            self._schedule.after_rest(wait.duration_ms, lambda: self._go_on(steps, None))
+        else:
+            wait.asker.ask(wait.request, wait.body, wait.timeout_ms, lambda reply: self._go_on(steps, reply))

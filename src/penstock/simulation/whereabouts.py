@@ -27,8 +27,8 @@ from penstock.model.records import (
 )
 from penstock.model.runs import Runs, count_of, intersection
 from penstock.model.settings import QueueSettings
-from penstock.queue import states
 from penstock.queue.partition import Partition
+from penstock.queue.state import states
 from penstock.routing.numbers import inward
 from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.observed_store import AppendedRecord

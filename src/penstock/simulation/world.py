@@ -7,8 +7,8 @@ from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
 
-from penstock.backend.lifecycle_reports import rows_waiting
-from penstock.backend.node import Node
+from penstock.backend.lifecycle.reports import rows_waiting
+from penstock.backend.node.node import Node
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.model.records import CATALOGUE, QueueCreated, decode_record
 from penstock.simulation import opened_ledger

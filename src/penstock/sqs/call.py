@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.sqs import json_protocol, query_protocol
 from penstock.sqs.actions import ACTIONS, Action
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.http import HttpRequest
 from penstock.sqs.names import QueueAddress, parse_host, parse_path, parse_queue_url
-from penstock.sqs.protocol import Protocol
-from penstock.sqs.query_form import parse_form
+from penstock.sqs.protocols import json_protocol, query_protocol
+from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.protocols.protocol import Protocol
+from penstock.sqs.protocols.query_form import parse_form
 from penstock.sqs.refusals import malformed, missing_parameter, unknown_operation
 from penstock.sqs.shapes.kinds import QueueRequest, Request
 

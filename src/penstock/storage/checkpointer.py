@@ -72,16 +72,17 @@ class Checkpointer:
 
     def _is_wanted(self) -> bool:
         journal = self._journal
-        older = [journal.live[number] for number in self._vacatable(journal.current.number)]
-        limit = max(self._options.checkpoint_journal_bytes, 4 * self.snapshot_bytes)
+        older = self._vacatable(journal.current.number)
         if not older and not journal.can_rotate:
             return False
-        return (
-            sum(file.used for file in older) + journal.current.used >= limit
-            or sum(file.capacity for file in older)
-            >= 2 * limit  # every restart leaves one that is hardly used
-            or not journal.accepts_sends
-        )
+        limit = max(self._options.checkpoint_journal_bytes, 4 * self.snapshot_bytes)
+        used, capacity = journal.current.used, 0
+        for number in older:
+            file = journal.live[number]
+            used += file.used
+            capacity += file.capacity
+        # Every restart leaves a file that is hardly used.
+        return used >= limit or capacity >= 2 * limit or not journal.accepts_sends
 
     def _may_rotate(self) -> bool:
         """On a full disk the last file that is ready is worth more than what a fresh start would vacate."""

@@ -43,4 +43,4 @@ class Fences(dict[int, Fence]):
 
     def holds(self, file_number: int) -> bool:
         """Whether a journal file is kept for a damaged partition."""
-        return any(file_number in fence.held for fence in self.values())
+        return bool(self) and any(file_number in fence.held for fence in self.values())

@@ -6,7 +6,8 @@ journal is unreadable its owners are unknown, and until the opposite is shown ev
 - a record that follows the last one before the hole without a jump shows that nothing was lost;
 - a jump shows that something was;
 - the table at the end of the holed file says what the last record of each partition in it was;
-- whoever is left at the end cannot be shown innocent, and is reported as damaged.
+- whoever is left at the end cannot be shown innocent, and is reported as damaged; a partition without any record that can be read is
+  one of them, if it existed before the hole (`unread`).
 
 Once a partition is damaged none of its later records is replayed: its state would be wrong. Only a whole state that
 was brought in from another replica mends it.
@@ -97,14 +98,16 @@ class Ledger:
 
     def cut(self, partition: int, index: int, file: str, offset: int) -> bool:
         """Records after `index` are no more; whether that could be done."""
-        if partition in self.gone or partition in self.damages:
+        if partition in self.gone:
             return False
-        last = self.last.get(partition, 0)
+        last, snapshot = self.last.get(partition, 0), self._snapshot.get(partition, 0)
+        if partition in self.damages or index < snapshot:
+            # Records after `index` may be written again: they do not stand where others were.
+            self._damaged(partition, Hole(file, offset, f"it is cut to {index}, before its snapshot"))
+            self.last[partition], self._snapshot[partition] = min(last, index), min(snapshot, index)
+            return False
         if index > last:
             self._lost(partition, index + 1, last, file, offset)
-            return False
-        if index < self._snapshot.get(partition, 0):
-            self._damaged(partition, Hole(file, offset, f"it is cut to {index}, before its snapshot"))
             return False
         self.last[partition] = index
         self._shown_until[partition] = len(self._holes)
@@ -165,11 +168,21 @@ class Ledger:
         """Blames whoever cannot be shown innocent; all damages, by partition."""
         for number, hole in enumerate(self._holes):
             if hole is not None:
-                reason = f"{hole.reason}; it cannot be shown that no record of this partition was there"
                 for partition in self.last:
                     if self._shown_until.get(partition, 0) <= number:
-                        self._damaged(partition, hole._replace(reason=reason))
+                        self._damaged(partition, _unexplained(hole))
         return [self.damages[partition] for partition in sorted(self.damages)]
+
+    def unread(self, partition: int, file: str, offset: int) -> Damage | None:
+        """What may have happened to a partition without any record, which exists since that place in the journal.
+
+        All records that it ever had may have been in a hole behind that place. This ledger does not know which partitions
+        exist, so whoever knows has to ask.
+        """
+        for hole in self._holes:
+            if hole is not None and (hole.file, hole.offset) > (file, offset):
+                return Damage(partition, *_unexplained(hole))
+        return None
 
     @property
     def all_found(self) -> bool:
@@ -188,3 +201,9 @@ class Ledger:
     def _damaged(self, partition: int, hole: Hole) -> None:
         if partition not in self.gone:
             self.damages.setdefault(partition, Damage(partition, *hole))
+
+
+def _unexplained(hole: Hole) -> Hole:
+    return hole._replace(
+        reason=f"{hole.reason}; it cannot be shown that no record of this partition was there"
+    )

@@ -44,6 +44,8 @@ class Recovery:
     """Partition → its last record, by the snapshot and the entries: where its state stands once they are applied."""
     damages: list[Damage]
     torn: TornTail | None
+    unread: Callable[[int, str, int], Damage | None]
+    """See `Ledger.unread`."""
 
 
 class StorageStatistics(NamedTuple):
@@ -116,6 +118,7 @@ class Store:
             opened.ledger.last,
             opened.damages,
             opened.tail.torn,
+            opened.ledger.unread,
         )
 
     @classmethod

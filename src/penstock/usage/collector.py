@@ -152,7 +152,14 @@ class UsageCollector:
             batch = _next_of(self._left[0])
             if batch is not None:
                 return batch
-            self._left.pop(0).give_up()
+            given_up = self._left.pop(0)
+            if given_up.is_damaged:
+                log.warning(
+                    "the rest of the usage rows that %(process)s left is damaged, as after a power cut, and is dropped; the log "
+                    "shows a gap where requests are missing",
+                    {"process": given_up.name},
+                )
+            given_up.give_up()
         if not self._waiting:
             return None
         return _batch_of(self._spool, self.front_end, _first_of(self._waiting))
@@ -188,8 +195,9 @@ class UsageCollector:
         if self._full:
             self._full = False
             log.warning(
-                "requests are recorded again; %d are missing since the start, and the log shows where",
-                self._dropped,
+                "usage is recorded again; %(requests)d requests are missing since the start, and the "
+                "usage log shows where",
+                {"requests": self._dropped},
             )
 
     def totals(self) -> UsageTotals:
@@ -212,18 +220,18 @@ class UsageCollector:
         if not self._full and not self._closed:
             self._full = True
             log.warning(
-                "requests are no longer recorded: the log of usage takes nothing, and %s is full; "
-                "requests go on, and what is missing is counted",
-                self._files.place,
+                "usage is not recorded: the usage log accepts nothing, and %(directory)s is full. "
+                "Requests are still served; missing records are counted",
+                {"directory": self._files.place},
             )
 
     def _skip(self, count: int, *, own: bool = True) -> None:
         """Rows that cannot be written or converted are missing from now on."""
         self._dropped += count if own else 0
         log.warning(
-            "%d records of requests cannot be converted and are left out; the log shows a gap where they are missing. "
-            "This is a defect of Penstock; please report it",
-            count,
+            "%(requests)d usage records cannot be converted and are left out; the usage log shows a "
+            "gap where they are missing. This is a defect of Penstock; please report it",
+            {"requests": count},
         )
 
     def _adopted(self) -> list[Spool]:
@@ -232,7 +240,10 @@ class UsageCollector:
             try:
                 file = self._files.take(name)
             except (OSError, ValueError) as error:
-                log.warning("cannot read what %s in %s holds of usage: %s", name, self._files.place, error)
+                log.warning(
+                    "could not read the usage records in %(spool)s of %(directory)s: %(error)s",
+                    {"spool": name, "directory": self._files.place, "error": error},
+                )
                 continue
             spool = Spool.adopt(file) if file is not None else None
             if spool is not None:
@@ -245,10 +256,9 @@ class UsageCollector:
             return Spool.begin(self._files.make(name, size), self.front_end, self._producer)
         except OSError as error:
             log.warning(
-                "cannot keep usage in %s: %s; requests go on, and what is on its way to the log is lost if this "
-                "process is killed",
-                self._files.place,
-                error.strerror or error,
+                "cannot store usage in %(directory)s: %(error)s. Requests are still served, but usage "
+                "records that are not in the log yet are lost if this process is killed",
+                {"directory": self._files.place, "error": error.strerror or error},
             )
             return Spool.begin(RingInMemory(size), self.front_end, self._producer)
 
@@ -265,7 +275,10 @@ def _readable(spool: Spool) -> Iterator[_Block]:
         try:
             rows = [event.row() for event in _events_in(entry.data)]
         except msgspec.MsgspecError as error:
-            log.warning("a part of what %s has left of usage cannot be read: %s", spool.name, error)
+            log.warning(
+                "could not read some of the usage records that %(spool)s left: %(error)s",
+                {"spool": spool.name, "error": error},
+            )
             continue
         yield _Block(entry.number, entry.end, rows)
 

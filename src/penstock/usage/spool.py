@@ -5,7 +5,10 @@ nothing, because the kernel has it. (A power cut may take the last seconds.) The
 made, so that a full disk is found out then. Layout, little-endian:
 
     magic 8 | producer u64 | batch u64 | through u64 | tail u64 | head u64 | name length u16 | name
-    entries, from byte 4096 on: size u32 | number u64 | the bytes      a size of all ones: on at the beginning
+    entries, from byte 4096 on: checksum u32 | size u32 | number u64 | the bytes      a size of all ones: on at the beginning
+
+The checksum (CRC-32C) is of the place, counted over all laps, and everything after itself. After a power cut pages of the file may be
+of different moments: without it an entry of the lap before would pass for one that stands there now.
 
 What the bytes mean is the collector's. An entry may hold several rows: its number is that of the first, and the next
 entry's is higher than that of the last. Files are what `spool_files` says: here is only what stands in them.
@@ -19,15 +22,18 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from penstock.usage.spool_files import RingFile
 
 HEADER_BYTES = 4096
 LEAST_BYTES = 64 << 10
-_MAGIC = b"PSPOOL1\n"
+_MAGIC = b"PSPOOL2\n"
 _HEADER = struct.Struct("<8sQQQQQH")
 _BATCH = struct.Struct("<QQ")
 _PLACE = struct.Struct("<Q")
-_ENTRY = struct.Struct("<IQ")
+_ENTRY = struct.Struct("<IIQ")
+_MARKED = struct.Struct("<QIQ")
 _BATCH_AT, _TAIL_AT, _HEAD_AT = 16, 32, 40
 _WRAPPED = 0xFFFF_FFFF
 NO_ROOM = -1
@@ -52,6 +58,8 @@ class Spool:
         self.through: int
         self.tail: int
         self.head: int
+        self.is_damaged = False
+        """Whether `entries` has ended at something that was not written there."""
         _, self.producer, self.batch, self.through, self.tail, self.head, size = _HEADER.unpack_from(memory)
         self.name = bytes(memory[_HEADER.size : _HEADER.size + size]).decode(errors="replace")
         self._capacity = len(memory) - HEADER_BYTES
@@ -84,12 +92,14 @@ class Spool:
             if head + left + size - self.tail > self._capacity:
                 return NO_ROOM
             if left >= _ENTRY.size:
-                _ENTRY.pack_into(self._memory, HEADER_BYTES + place, _WRAPPED, 0)
+                _ENTRY.pack_into(
+                    self._memory, HEADER_BYTES + place, _checksum(head, _WRAPPED, 0), _WRAPPED, 0
+                )
             head, place = head + left, 0
         elif head + size - self.tail > self._capacity:
             return NO_ROOM
         at = HEADER_BYTES + place
-        _ENTRY.pack_into(self._memory, at, len(data), number)
+        _ENTRY.pack_into(self._memory, at, _checksum(head, len(data), number, data), len(data), number)
         self._memory[at + _ENTRY.size : at + size] = data
         self.head = head + size
         _PLACE.pack_into(self._memory, _HEAD_AT, self.head)  # the last step: before it the entry is not there
@@ -116,15 +126,19 @@ class Spool:
             if left < _ENTRY.size:
                 at += left
                 continue
-            size, number = _ENTRY.unpack_from(self._memory, HEADER_BYTES + place)
+            checksum, size, number = _ENTRY.unpack_from(self._memory, HEADER_BYTES + place)
+            begin = HEADER_BYTES + place + _ENTRY.size
+            length = 0 if size == _WRAPPED else size
+            fits = length <= left - _ENTRY.size
+            data = bytes(self._memory[begin : begin + length]) if fits else b""
+            if not fits or checksum != _checksum(at, size, number, data):
+                self.is_damaged = True
+                return
             if size == _WRAPPED:
                 at += left
                 continue
-            if size > left - _ENTRY.size:
-                return
-            begin = HEADER_BYTES + place + _ENTRY.size
             at += _ENTRY.size + size
-            yield Entry(number, at, bytes(self._memory[begin : begin + size]))
+            yield Entry(number, at, data)
 
     @property
     def is_empty(self) -> bool:
@@ -144,6 +158,11 @@ class Spool:
         """It can be read no further: whatever is left in it is given up."""
         self.release(self.head)
         self.close()
+
+
+def _checksum(place: int, size: int, number: int, data: bytes = b"") -> int:
+    checksum: int = crc32c(data, crc32c(_MARKED.pack(place, size, number)))
+    return checksum
 
 
 def _is_ring(memory: memoryview) -> bool:

@@ -2,13 +2,15 @@
 
     client: Hello(access_key, nonce) → server: Challenge(nonce) → client: Prove(proof) → server: Welcome(proof)
 
-Each proof is an HMAC with the key's secret over both nonces, the side that gives it and the key's id, so that none can be
-used again, turned round or taken elsewhere. A server that needs no credentials welcomes at once: a client that has some takes
+Each proof is an HMAC with the key's secret over both nonces, the side that gives it, the key's id and the channel, so that none
+can be used again, turned round or taken elsewhere. The channel is the digest of the certificate that the client was shown, empty
+without TLS: a server takes no greeting that a client gave to the holder of another certificate, who passes it on. A server that needs no credentials welcomes at once: a client that has some takes
 that of its own machine only, where servers without users are. Nonces come in as arguments. It says who is there when the connection begins; a wire that others can change needs TLS or a tunnel as well.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 from typing import NamedTuple
@@ -37,6 +39,8 @@ class Prove(msgspec.Struct, frozen=True, array_like=True, tag=33):
     """Answers a `Challenge`; itself answered with `Welcome`, or with `unauthenticated` and the end of the connection."""
 
     proof: bytes
+    channel: bytes = b""
+    """As `channel_of` says of the client's end of the connection."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,9 +57,14 @@ class Credentials(NamedTuple):
         return f"Credentials({self.access_key})"  # secrets never reach logs
 
 
-def encode_proof(proof: bytes) -> bytes:
+def channel_of(certificate: bytes | None) -> bytes:
+    """What says to whom a client speaks: of the certificate in DER form that the server shows; None: there is no TLS."""
+    return hashlib.sha256(certificate).digest() if certificate is not None else b""
+
+
+def encode_proof(proof: bytes, channel: bytes = b"") -> bytes:
     """The head of a `Prove`."""
-    return _encode(Prove(proof))
+    return _encode(Prove(proof, channel))
 
 
 def read_greeting(head: Buffer) -> Hello | Prove | None:
@@ -72,14 +81,18 @@ def read_greeting(head: Buffer) -> Hello | Prove | None:
         return None
 
 
-def client_proof(secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
+def client_proof(
+    secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes, channel: bytes = b""
+) -> bytes:
     """What shows a server that a client has the secret of its key."""
-    return _proof(secret, "client", access_key, server_nonce, client_nonce)
+    return _proof(secret, "client", access_key, server_nonce, client_nonce, channel)
 
 
-def server_proof(secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
+def server_proof(
+    secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes, channel: bytes = b""
+) -> bytes:
     """What shows a client that the server knows the secret too."""
-    return _proof(secret, "server", access_key, server_nonce, client_nonce)
+    return _proof(secret, "server", access_key, server_nonce, client_nonce, channel)
 
 
 def check_server(
@@ -89,10 +102,12 @@ def check_server(
     proof: bytes,
     server: object,
     peer: str,
+    channel: bytes = b"",
 ) -> None:
     """Raises unless the server knows the secret itself, or is on this machine and has not asked for it.
 
-    `server_nonce`: of its challenge, None: there was none. `server` is how people call it, `peer` its address without the port.
+    `server_nonce`: of its challenge, None: there was none. `server` is how people call it, `peer` its address without the port,
+    `channel` what our proof said.
     """
     if server_nonce is None:
         if is_this_machine(peer):
@@ -100,10 +115,10 @@ def check_server(
         raise PenstockError(
             ErrorCode.UNAUTHENTICATED,
             f"{server} lets this client in without showing that it knows the secret of access key "
-            f"{credentials.access_key!r}, so anybody may be listening there. Servers that have users show it; servers that have "
+            f"{credentials.access_key!r}, so it may be another server. Servers that have users show it; servers that have "
             "none listen on their own machine only",
         )
-    expected = server_proof(credentials.secret, credentials.access_key, server_nonce, client_nonce)
+    expected = server_proof(credentials.secret, credentials.access_key, server_nonce, client_nonce, channel)
     if not hmac.compare_digest(expected, proof):
         raise PenstockError(
             ErrorCode.UNAUTHENTICATED,
@@ -122,6 +137,8 @@ def is_this_machine(peer: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _proof(secret: str, side: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
-    said = f"penstock native 1\0{side}\0{access_key}\0".encode() + server_nonce + client_nonce
+def _proof(
+    secret: str, side: str, access_key: str, server_nonce: bytes, client_nonce: bytes, channel: bytes
+) -> bytes:
+    said = f"penstock native 1\0{side}\0{access_key}\0".encode() + server_nonce + client_nonce + channel
     return hmac.digest(secret.encode(), said, "sha256")

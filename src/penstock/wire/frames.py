@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -32,6 +32,8 @@ class Frame(NamedTuple):
     request_id: int
     head: memoryview
     body: memoryview
+    request: Any = None
+    """What `wire.decoding` has made of the head, where that was done before in this process."""
 
 
 def encode_frame(request_id: int, head: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:

@@ -2,9 +2,10 @@
 
     server: Challenge(nonce) → client: Proof(nonce, proof) → server: Accepted(proof), or the connection ends
 
-Each proof is an HMAC over both nonces, the side that gives it and the service that is asked for, so that none can be
-used again, turned round or taken elsewhere. Nothing else of a stranger is parsed. Nonces come in as arguments. It says
-who is there when the connection begins; a wire that others can change needs TLS as well.
+Each proof is an HMAC over both nonces, the side that gives it, the service that is asked for and the address that was
+dialled, so that none can be used again, turned round or taken elsewhere: what listens at an address where a process was before
+cannot pass the greeting on to a process at another address. Nothing else of a stranger is parsed. Nonces come in as arguments.
+It says who is there when the connection begins; a wire that others can change needs TLS as well.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
 
     nonce: bytes
     proof: bytes
+    place: str = ""
+    """The address that was dialled, as the server advertises it; empty for services that clients know by other names."""
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
@@ -53,10 +56,12 @@ _read_accepted = msgspec.msgpack.Decoder(Accepted).decode
 class ServerHandshake:
     """The side that was connected to."""
 
-    def __init__(self, secret: bytes, service: str, nonce: bytes) -> None:
+    def __init__(self, secret: bytes, service: str, nonce: bytes, place: str = "") -> None:
+        """`place`: the address that this process advertises; empty: clients name none."""
         self._secret = secret
         self._service = service
         self._nonce = nonce
+        self._place = place
 
     def challenge(self) -> bytes:
         """What is said first."""
@@ -69,22 +74,55 @@ class ServerHandshake:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise HandshakeError("what connected does not prove that it knows the cluster's secret") from None
         _check_nonce(said.nonce)
-        if not hmac.compare_digest(said.proof, self._proof("client", said.nonce)):
+        if not hmac.compare_digest(said.proof, self._proof("client", said)):
             raise HandshakeError("what connected does not know the cluster's secret")
-        return _encode(Accepted(self._proof("server", said.nonce)))
+        if said.place != self._place:
+            raise HandshakeError(
+                f"a process of the cluster wanted to reach {said.place or 'no address in particular'}, and this one is at "
+                f"{self._place or 'no address in particular'}: the address has changed hands, or somebody passes on what "
+                "others say"
+            )
+        return _encode(Accepted(self._proof("server", said)))
 
-    def _proof(self, side: str, client_nonce: bytes) -> bytes:
-        return _proof(self._secret, self._service, side, self._nonce, client_nonce)
+    def _proof(self, side: str, said: Proof) -> bytes:
+        return _proof(self._secret, self._service, side, self._nonce, said.nonce, said.place)
 
 
 class ClientHandshake:
     """The side that connected."""
 
-    def __init__(self, secret: bytes, service: str, nonce: bytes) -> None:
+    def __init__(self, secret: bytes, service: str, nonce: bytes, place: str = "") -> None:
+        """`place`: the address that is dialled, as the server advertises it."""
         self._secret = secret
         self._service = service
         self._nonce = nonce
+        self._place = place
         self._server_nonce = b""
+        self.proven = False
+        """Whether our proof has been made."""
+        self.done = False
+        """Whether both sides have proven themselves."""
+
+    def take(self, head: Buffer) -> bytes | None:
+        """What to say to the next word of the server; None: nothing more. Raises `HandshakeError`."""
+        if self.proven:
+            self.finish(head)
+            self.done = True
+            return None
+        said = self.prove(head)
+        self.proven = True
+        return said
+
+    def why_broken_off(self, *, secure: bool) -> HandshakeError | None:
+        """What it means that the server ends the connection in the middle. `secure`: it was one with TLS. None: nothing."""
+        if self.proven and not self.done:
+            return HandshakeError(
+                "it does not take our proof of the cluster's secret: it has another one, or is not the process that was dialled"
+            )
+        if secure and not self.done:
+            # With TLS 1.3 the side that connects is through before the server has looked at its certificate.
+            return HandshakeError("it does not take our certificate")
+        return None
 
     def prove(self, head: Buffer) -> bytes:
         """The answer to a challenge; raises `HandshakeError`."""
@@ -93,7 +131,7 @@ class ClientHandshake:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise HandshakeError(f"what listens there is no {self._service} of a Penstock cluster") from None
         _check_nonce(self._server_nonce)
-        return _encode(Proof(self._nonce, self._proof("client")))
+        return _encode(Proof(self._nonce, self._proof("client"), self._place))
 
     def finish(self, head: Buffer) -> None:
         """Raises `HandshakeError` unless the server knows the secret too."""
@@ -105,7 +143,7 @@ class ClientHandshake:
             raise HandshakeError("the server does not know the cluster's secret")
 
     def _proof(self, side: str) -> bytes:
-        return _proof(self._secret, self._service, side, self._server_nonce, self._nonce)
+        return _proof(self._secret, self._service, side, self._server_nonce, self._nonce, self._place)
 
 
 def _check_nonce(nonce: bytes) -> None:
@@ -113,6 +151,9 @@ def _check_nonce(nonce: bytes) -> None:
         raise HandshakeError(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}")
 
 
-def _proof(secret: bytes, service: str, side: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
-    said = f"penstock cluster 1\0{service}\0{side}\0".encode() + server_nonce + client_nonce
+def _proof(
+    secret: bytes, service: str, side: str, server_nonce: bytes, client_nonce: bytes, place: str
+) -> bytes:
+    # Nonces have a fixed length, so that nothing of the address can pass for a part of them.
+    said = f"penstock cluster 1\0{service}\0{side}\0".encode() + server_nonce + client_nonce + place.encode()
     return hmac.digest(secret, said, "sha256")

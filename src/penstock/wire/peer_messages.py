@@ -24,6 +24,9 @@ class Lead(msgspec.Struct, frozen=True, array_like=True, tag=1):
     epoch: int
     name: str = ""
     """What nodes call the partition: who has data of another queue under this id does not follow. Empty: an earlier version asks."""
+    unclean: int = 0
+    """The newest epoch that began with an unclean election. The layout says so too; who has not heard of it yet hears it here, and
+    does not take what it has to cut for something that was never committed."""
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -73,6 +73,8 @@ class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """Answered with `QueueDescription`; its `queue_id` is what the requests below take."""
 
     name: str
+    queue_id: int = 0
+    """Only the queue of that name with this id; 0: the queue that has the name. A node of a cluster may hold several of one name."""
 
 
 class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):

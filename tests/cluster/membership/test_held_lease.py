@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from penstock.cluster.membership.held_lease import counted_on_ms
 from penstock.cluster.membership.node_lease import LEASE_MS, RENEW_MS
-from penstock.runtime.clock import WallClock
+from penstock.runtime.clocks.clock import WallClock
 
 OSCILLATORS_PERCENT = 10
 """What may be left of the lease in any case, for clocks that differ."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NodeEntry,
     Position,
     decode_node,

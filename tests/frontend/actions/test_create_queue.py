@@ -12,10 +12,10 @@ from penstock.frontend.actions.delete_queue import delete_queue
 from penstock.frontend.actions.get_queue_url import get_queue_url
 from penstock.frontend.actions.queue_attributes import get_queue_attributes
 from penstock.frontend.actions.queue_tags import list_queue_tags
-from penstock.frontend.steps import Ask, PutEntry
 from penstock.model.limits import SECOND_MS
 from penstock.sqs.compatibility import STRICT
 from penstock.sqs.errors import SqsError
+from penstock.steps.step import Ask, Put
 from penstock.wire import messages
 from tests.frontend.harness import FrontEnd, Running
 
@@ -49,10 +49,10 @@ def stopped_before_the_metadata(front: FrontEnd, **members: Any) -> None:
     """A CreateQueue whose process dies when the engine has the queue and the metadata does not."""
     running = front.begin(create_queue, "CreateQueue", QueueName="orders", **members)
     for _ in range(10):
-        if isinstance(running.pending, PutEntry):
+        if isinstance(running.pending, Put):
             break
         running.step()
-    assert isinstance(running.pending, PutEntry)
+    assert isinstance(running.pending, Put)
     running.stop()
 
 
@@ -318,7 +318,7 @@ DENY = {"RedriveAllowPolicy": json.dumps({"redrivePermission": "denyAll"})}
 def step_until_metadata(front: FrontEnd, running: Running[Any], key: str) -> None:
     """Up to the write of a queue's metadata, which is not carried out yet."""
     for _ in range(20):
-        if isinstance(running.pending, PutEntry) and running.pending.key == key:
+        if isinstance(running.pending, Put) and running.pending.key == key:
             return
         running.step()
     raise AssertionError(f"nothing is written under {key}")

@@ -13,10 +13,10 @@ from penstock.frontend.actions.delete_queue import delete_queue
 from penstock.frontend.actions.list_message_move_tasks import list_message_move_tasks
 from penstock.frontend.actions.start_message_move_task import start_message_move_task
 from penstock.frontend.move_tasks.mover import Mover
-from penstock.frontend.steps import PutEntry
 from penstock.sqs.errors import SqsError
 from penstock.sqs.shapes.moves import ListMessageMoveTasksResultEntry
 from penstock.sqs.task_handle import encode_task_handle
+from penstock.steps.step import Put
 from penstock.wire import messages
 from tests.frontend.harness import FrontEnd
 
@@ -193,7 +193,7 @@ def test_one_task_of_a_source_at_a_time(deaf: bool) -> None:
     second = FrontEnd(site.front.world, deaf=deaf)
     members = {"SourceArn": site.front.arn("dead")}
     running = second.begin(start_message_move_task, "StartMessageMoveTask", **members)
-    while not isinstance(running.pending, PutEntry):
+    while not isinstance(running.pending, Put):
         running.step()
     site.start()
     with pytest.raises(SqsError, match="There is already a task running"):

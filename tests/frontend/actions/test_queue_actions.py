@@ -14,8 +14,8 @@ from penstock.frontend.actions.permissions import add_permission, remove_permiss
 from penstock.frontend.actions.purge_queue import purge_queue
 from penstock.frontend.actions.queue_attributes import get_queue_attributes, set_queue_attributes
 from penstock.frontend.actions.queue_tags import list_queue_tags, tag_queue, untag_queue
-from penstock.frontend.steps import PutEntry
 from penstock.sqs.compatibility import STRICT
+from penstock.steps.step import Put
 from penstock.wire import messages
 from tests.frontend.harness import FrontEnd
 
@@ -143,7 +143,7 @@ def test_two_changes_at_the_same_time_both_hold(deaf: bool) -> None:
         QueueUrl="orders",
         Attributes={"VisibilityTimeout": "7", "ReceiveMessageWaitTimeSeconds": "7"},
     )
-    while not isinstance(running.pending, PutEntry):
+    while not isinstance(running.pending, Put):
         running.step()
     change(second, KmsMasterKeyId="key", DelaySeconds="8")
     second.call(tag_queue, "TagQueue", QueueUrl="orders", Tags={"a": "b"})
@@ -163,7 +163,7 @@ def test_an_interrupted_change_is_done_again() -> None:
     create(front)
     given = {"MaximumMessageSize": "2048", "ReceiveMessageWaitTimeSeconds": "7"}
     running = front.begin(set_queue_attributes, "SetQueueAttributes", QueueUrl="orders", Attributes=given)
-    while not isinstance(running.pending, PutEntry):
+    while not isinstance(running.pending, Put):
         running.step()
     running.stop()
     change(front, **given)
@@ -242,7 +242,7 @@ def test_an_interrupted_purge_may_be_asked_again() -> None:
     front = FrontEnd()
     create(front)
     running = front.begin(purge_queue, "PurgeQueue", QueueUrl="orders")
-    while not isinstance(running.pending, PutEntry):
+    while not isinstance(running.pending, Put):
         running.step()
     running.stop()
     front.call(purge_queue, "PurgeQueue", QueueUrl="orders")
@@ -289,7 +289,7 @@ def test_lists_have_pages() -> None:
 
 
 def test_foreign_queues_between_pages_of_the_engine_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.frontend.queue_listing.ENGINE_PAGE", 2)
+    monkeypatch.setattr("penstock.frontend.queues.listing.ENGINE_PAGE", 2)
     front = FrontEnd()
     other = front.as_caller(OTHER)
     for number in range(7):

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from penstock.frontend.receipt_handle import encode_handles
+from penstock.frontend.messages.receipt_handle import encode_handles
 from tests.frontend.actions.messages import Queue
 from tests.frontend.harness import FrontEnd
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.columnar.lifecycle import Change
-from penstock.frontend.message_id import message_id
+from penstock.frontend.messages.message_id import message_id
 from penstock.pipeline.jobs.dead_letters import by_hour, causes, deaths_explained, of_interest
 from penstock.pipeline.jobs.fingerprint import fingerprint
 from penstock.pipeline.local_rows import local_rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.columnar.lifecycle import Change
-from penstock.frontend.message_id import message_id
+from penstock.frontend.messages.message_id import message_id
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
 from penstock.pipeline.jobs.ledger import check_everything, judged, new_messages, open_messages

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline_place import pipeline_errors
+from penstock.cli.pipeline.place import pipeline_errors
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.warehouse.compaction import compact

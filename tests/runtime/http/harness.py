@@ -19,7 +19,7 @@ from penstock.runtime.http.connection import HttpConnection
 from penstock.runtime.http.house import Handler, Refuse
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 
 TEST_SECONDS = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.runtime.http.server import HttpServer
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.runtime.http.proxies import TrustedProxies
-from penstock.sqs.http import HttpRequest, Peer
+from penstock.sqs.protocols.http import HttpRequest, Peer
 
 PROXIES = TrustedProxies(["10.0.0.0/24", "192.0.2.7", "fd00::/64"])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 

@@ -9,7 +9,7 @@ from threading import Thread
 import msgspec
 import pytest
 
-from penstock.cluster.local_plan import plan_cluster
+from penstock.cluster.local.local_plan import plan_cluster
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState, DirectoryError
 from penstock.runtime.local_cluster.running import Running, identified
 
@@ -35,6 +35,17 @@ def test_the_secret_stays_and_is_for_the_owner_alone(tmp_path: Path) -> None:
     assert len(bytes.fromhex(secret.strip())) == 32
     assert directory.secret_file.stat().st_mode & 0o077 == 0
     assert directory.path.stat().st_mode & 0o077 == 0
+
+
+def test_in_a_directory_that_others_may_read_they_can_lock_nothing(tmp_path: Path) -> None:
+    """Who may read a file may hold its lock, and every command would wait for it."""
+    (tmp_path / ".lock").touch(mode=0o644)
+    directory = made(tmp_path)
+    with directory.starting():
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {".lock", ".starting", "secret", "cluster.json"} <= {file.name for file in files}
+    for file in files:
+        assert file.stat().st_mode & 0o077 == 0, file
 
 
 def test_who_runs_is_known_to_the_next_command(tmp_path: Path) -> None:

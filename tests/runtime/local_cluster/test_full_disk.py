@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.local_plan import plan_cluster
+from penstock.cluster.local.local_plan import plan_cluster
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
@@ -59,7 +59,7 @@ class EndedAtOnce(subprocess.Popen[bytes]):
 def test_a_program_that_ends_before_anybody_looks_is_quoted_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.etcd_process.subprocess.Popen", EndedAtOnce)
+    monkeypatch.setattr("penstock.runtime.local_cluster.etcd_process.subprocess.Popen", EndedAtOnce)
     said = started(tmp_path / "cluster", "panic: something else")
     assert said.startswith("etcd has ended while it started: ")
     assert f"all of it is in {tmp_path / 'cluster' / 'etcd' / 'etcd-1' / 'etcd.log'}" in said

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from penstock.cluster.local_plan import HOST
-from penstock.runtime.listening import StartError
+from penstock.cluster.local.local_plan import HOST
 from penstock.runtime.local_cluster import ports
+from penstock.runtime.processes.listening import StartError
 
 
 def test_no_port_is_given_twice_though_nobody_listens_yet() -> None:

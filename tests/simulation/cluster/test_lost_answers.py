@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from penstock.model.batch import encode_one
-from penstock.model.records import Closed, Deleted, Expired, Leased, Purged, QueueRecord, Sent, encode_record
+from penstock.model.records import (
+    Closed,
+    Deleted,
+    Expired,
+    Leased,
+    MoveFinished,
+    MoveStarted,
+    Purged,
+    QueueRecord,
+    Sent,
+    encode_record,
+)
 from penstock.model.settings import QueueSettings
 from penstock.ordering.timestamp_id import BEFORE_ALL
 from penstock.routing.numbers import outward
@@ -266,3 +277,52 @@ def test_numbers_of_what_was_lost_may_not_come_back() -> None:
     said = _said(list(check(queue.history, [queue.log()], queue.lost(), {1})))
     assert any("is message 1 and message 3" in sentence for sentence in said)
     assert any("given out by two primaries" in sentence for sentence in said)
+
+
+def test_a_message_that_an_unclean_election_brought_back_may_have_been_called_gone() -> None:
+    queue = _Queue()
+    for number in (1, 2):
+        delivery = queue.deliver(queue.send(number), number, 100)
+        delivery.settlements.append(Settlement("delete", 150, 0, 151, "gone"))
+    queue.write(
+        Leased(9, [(9, 1)], 120, 220), lost=True
+    )  # by the primary that had lost both, and nothing ended them
+    for message in queue.history.messages.values():
+        queue.deliver(message, 10 + message.number, 300, 2)
+    sent = next(record for record in queue.won if record.payload)
+    back = {1: [range(sent.number, sent.number + 1)]}
+    lost = lost_records([queue.log()], [*queue.won, *queue.fell], {1}, back)
+    lost_answers.forget(queue.history, lost)
+    found = [violation.sentence for violation in CHECKERS["I2"](queue.history)]
+    assert found == ["2 of queue 'orders' (id 1) was delivered after the node had said it was gone"]
+
+
+def _moved_and_deleted(queue: _Queue, message: SentMessage) -> None:
+    """The message is deleted in the queue of dead letters, and delivered there once more; nobody ever received it in its own queue."""
+    dead = QueueLife(2, "dead", [QueueSettings()], 0)
+    queue.history.lives[2] = dead
+    for sequence, at_ms in ((7, 200), (9, 400)):
+        delivery = DeliveredMessage(
+            *(dead, message, None, sequence, sequence, b"token %d" % sequence, 0, at_ms, at_ms + 1),
+            *(at_ms, at_ms + 100, 1, at_ms, 10, None, BEFORE_ALL),
+        )
+        message.deliveries.append(delivery)
+        queue.history.deliveries.append(delivery)
+    message.deliveries[0].settlements.append(Settlement("delete", 210, 0, 211, "done"))
+
+
+def test_a_move_that_an_unclean_election_lost_excuses_a_second_one_of_a_message_that_nobody_received() -> (
+    None
+):
+    queue = _Queue()
+    queue.history.unclean.add(1)
+    message, other = queue.send(1), queue.send(2)
+    queue.write(MoveStarted([(1, 1)], "dead", "expired", 100), lost=True)
+    queue.write(MoveFinished([(1, 1)], 110), lost=True)
+    _moved_and_deleted(queue, message)
+    lost_answers.forget(queue.history, queue.lost())
+    elsewhere = [found.sentence for found in CHECKERS["I2"](queue.history) if "afterwards" in found.sentence]
+    assert elsewhere == []
+    _moved_and_deleted(queue, other)
+    elsewhere = [found.sentence for found in CHECKERS["I2"](queue.history) if "afterwards" in found.sentence]
+    assert elsewhere == ["message 2 was deleted and delivered afterwards as 9 of queue 'dead'"]

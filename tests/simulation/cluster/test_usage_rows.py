@@ -10,7 +10,7 @@ import pytest
 from penstock.columnar.reading import Row
 from penstock.simulation.cluster.metered_front_end import Life
 from penstock.simulation.cluster.usage_rows import Call, check
-from penstock.sqs.http import HttpResponse
+from penstock.sqs.protocols.http import HttpResponse
 
 FRONT_END = "front/1"
 

@@ -15,7 +15,7 @@ import msgspec
 from tests.simulation.coverage.places import Name, Place, probed
 from tests.simulation.coverage.probing import ProbingFinder, install
 
-PACKAGES = ("storage", "backend", "replication", "queue", "cluster", "routing")
+PACKAGES = ("storage", "backend", "replication", "queue", "cluster", "routing", "steps")
 PRODUCT = Path(__file__).parents[3] / "src" / "penstock"
 SEEDS_PER_TASK = 5
 

@@ -52,7 +52,7 @@ def test_both_kinds_of_seeds_are_measured(kept: Path, measured: Measured) -> Non
     reached = load(kept)
     assert (reached.single_seeds, reached.cluster_seeds) == (1, 1)
     assert {name.partition("/")[0] for name in reached.hits} == {
-        *("storage", "backend", "replication", "queue", "cluster", "routing")
+        *("storage", "backend", "replication", "queue", "cluster", "routing", "steps")
     }
     assert measured.reached > len(measured.names) / 2
     assert APPEND in measured.names

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from penstock.client.failure import closed
+from penstock.client.connection.failure import closed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+MESSAGES_PER_CROSSING = 10_000
+"""Of those that a producer takes at once."""
 
 
 class Bridge:
@@ -43,6 +46,20 @@ class Bridge:
             return function(*args, **kwargs)
 
         return self.run(carry_out())
+
+    def each(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """Goes through what the loop's thread iterates over."""
+        while True:
+            try:
+                item = self.call(source.__anext__)
+            except StopAsyncIteration:
+                return
+            yield item
+
+    def end(self, function: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Calls what ends something; the end of the loop has ended it already."""
+        if not self.stopped:
+            self.call(function, *args, **kwargs)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine and waits for its result; interrupted, it cancels the work."""

@@ -1,37 +1,32 @@
-"""The blocking client: the calls of `penstock.client.client.Client` without `await`, from any thread."""
+"""Made from `penstock.client.client` by `make blocking`: do not edit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self, Unpack
 
-from penstock.client.address import DEFAULT_URL, parse_address
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.queue import BlockingQueue
-from penstock.client.client import Client, connect
-from penstock.client.clock import LOCAL_CLOCK, ClockStatus
-from penstock.client.duration import Duration
-from penstock.client.endpoints import connect_to_any
+from penstock.client.blocking.sequencer import BlockingClientSequencer
+from penstock.client.client import Client
+from penstock.client.produce.clock import ClockStatus
 from penstock.client.queue_options import QueueOptions
-from penstock.client.trust import Authority
-from penstock.ordering.clock_estimator import DRIFT_PPM
-from penstock.ordering.local_clock import LocalClock
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.wire.messages import NodeDescription, QueueDescription
 
 
 class BlockingClient:
-    """A connection to a server that mends itself; made by `penstock.connect_blocking()`."""
+    """A connection to a server that mends itself; made by `penstock.connect_blocking()`. Use it from any thread."""
 
     def __init__(self, bridge: Bridge, client: Client) -> None:
         self._bridge = bridge
         self._client = client
 
     @property
-    def twin(self) -> tuple[Bridge, Client]:
-        """The async client that does the work, and the way to it."""
-        return self._bridge, self._client
+    def sequencer(self) -> BlockingClientSequencer:
+        """Timestamp ids made here, by the server's time: `client.sequencer.take(10)`."""
+        return BlockingClientSequencer(self._bridge, self._client.sequencer)
 
     def close(self) -> None:
         """Flushes producers, ends consumers, closes the connection. `with` does it by itself."""
@@ -42,17 +37,9 @@ class BlockingClient:
         finally:
             self._bridge.stop()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def queue(self, name: str) -> BlockingQueue:
         """A handle on a queue; the server is asked on first use."""
-        return BlockingQueue(self._bridge, self._client.queue(name))
+        return BlockingQueue(self._bridge, self._bridge.call_plain(self._client.queue, name))
 
     def create_queue(self, name: str, **options: Unpack[QueueOptions]) -> BlockingQueue:
         """Creates a queue, or finds the one that has the same settings. See `QueueOptions`."""
@@ -72,12 +59,7 @@ class BlockingClient:
 
     def list_queues(self, prefix: str = "") -> Iterator[QueueDescription]:
         """All queues whose name begins with `prefix`, by name."""
-        pages = self._client.queue_pages(prefix)
-        while True:
-            try:
-                page = self._bridge.call(pages.__anext__)
-            except StopAsyncIteration:
-                return
+        for page in self._bridge.each(self._client.queue_pages(prefix)):
             yield from page.queues
 
     def describe_node(self) -> NodeDescription:
@@ -89,76 +71,26 @@ class BlockingClient:
         return self._bridge.call(self._client.clock)
 
     def timestamp_id(self) -> TimestampId:
-        """A new timestamp id, made here: greater than all that this client made before."""
+        """A new timestamp id, made here: greater than all that this client made before. See `sequencer`."""
         return self._bridge.call(self._client.timestamp_id)
 
     def timestamp_ids(self, count: int = 1) -> list[TimestampId]:
-        """New timestamp ids, made here, all of one time."""
-        return self._bridge.call(self._client.sequencer.take, count)
+        """New timestamp ids, made here, all of one time. See `sequencer`."""
+        return self._bridge.call(self._client.timestamp_ids, count)
 
     def take_ids(self, count: int = 1) -> list[TimestampId]:
-        """New timestamp ids from the server's sequencer."""
+        """New timestamp ids from the server's sequencer, for programs that keep no clock of their own."""
         return self._bridge.call(self._client.take_ids, count)
 
+    @property
+    def twin(self) -> tuple[Bridge, Client]:
+        """The asynchronous client that does the work, and the way to it."""
+        return self._bridge, self._client
 
-def connect_blocking(
-    url: str = DEFAULT_URL,
-    *,
-    timeout: Duration = 30.0,
-    name: str | None = None,
-    local_clock: LocalClock = LOCAL_CLOCK,
-    drift_ppm: int = DRIFT_PPM,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    ca: Authority | None = None,
-) -> BlockingClient:
-    """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
+    def __enter__(self) -> Self:
+        return self
 
-    The arguments are those of `connect`.
-    """
-    connecting = connect(
-        url,
-        timeout=timeout,
-        name=name,
-        local_clock=local_clock,
-        drift_ppm=drift_ppm,
-        access_key=access_key,
-        secret_key=secret_key,
-        ca=ca,
-    )
-    bridge = Bridge()
-    try:
-        return BlockingClient(bridge, bridge.call(connecting.connect))
-    except BaseException:
-        bridge.stop()
-        raise
-
-
-def connect_blocking_to_any(
-    urls: Sequence[str],
-    *,
-    timeout: float,
-    name: str,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    ca: Authority | None = None,
-    patient: bool = True,
-) -> BlockingClient:
-    """Connects to the first of several servers that answers; see `penstock.client.endpoints`. `ca` is for those with TLS."""
-    endpoints = [
-        connect(
-            url,
-            timeout=timeout,
-            name=name,
-            access_key=access_key,
-            secret_key=secret_key,
-            ca=ca if parse_address(url).secure else None,
-        )
-        for url in urls
-    ]
-    bridge = Bridge()
-    try:
-        return BlockingClient(bridge, bridge.run(connect_to_any(endpoints, timeout, patient=patient)))
-    except BaseException:
-        bridge.stop()
-        raise
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

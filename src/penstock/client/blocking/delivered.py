@@ -1,4 +1,4 @@
-"""Delivered messages of the blocking client: views that settle without `await`."""
+"""Made from `penstock.client.settle.delivered` by `make blocking`: do not edit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 from penstock.client.blocking.bridge import Bridge
-from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.consume.message import MessageView
 from penstock.client.duration import Duration
-from penstock.client.message import MessageView
-from penstock.client.outgoing import AttributeValue, Body
-from penstock.client.reply import Outcome
-from penstock.client.settlement import Settlement
+from penstock.client.produce.outgoing import AttributeValue, Body
+from penstock.client.replies.reply import Outcome
+from penstock.client.settle.delivered import DeliveredMessages, Message
+from penstock.client.settle.settlement import Settlement
 
 
 class BlockingMessage(MessageView, eq=False):
@@ -23,6 +23,11 @@ class BlockingMessage(MessageView, eq=False):
     _bridge: Bridge
     message: Message
     """Its twin on the event loop."""
+
+    @property
+    def delivery(self) -> BlockingDeliveredMessages:
+        """What it was delivered with."""
+        return BlockingDeliveredMessages(self._bridge, self.message.delivery)
 
     def delete(self) -> None:
         """Done with it: the server forgets the message."""
@@ -53,9 +58,13 @@ class BlockingMessage(MessageView, eq=False):
         delete: bool = True,
         to: str | None = None,
     ) -> bool:
-        """Replies to whoever sent this with `queue.request`, then deletes it; False where nobody waits any more.
+        """Replies to whoever sent this with `queue.request`, then deletes it (unless `delete=False`), in that order.
 
-        A queue whose name does not begin with `reply-` must be named here too, with `to`.
+        The sender names the queue of the reply. One whose name does not begin with `reply-` must be named here too, with
+        `to`: otherwise whoever may send requests could have replies sent to any queue.
+
+        Returns when both are on disk: False where the reply queue is gone, so that nobody waits for a reply any
+        more; the message is deleted all the same.
         """
         return self._bridge.call(
             self.message.reply,
@@ -74,22 +83,17 @@ def blocking(bridge: Bridge, message: Message) -> BlockingMessage:
 
 
 class BlockingDeliveredMessages(Sequence[BlockingMessage]):
-    """Messages that were delivered together; a sequence of `BlockingMessage`, each made when looked at."""
+    """Messages that were delivered together; a sequence of `BlockingMessage`, each made when looked at.
+
+    The batch calls settle all that is not settled yet; what was too late is counted and listed in the `Settlement`,
+    not raised.
+    """
 
     __slots__ = ("_bridge", "_messages")
 
     def __init__(self, bridge: Bridge, messages: DeliveredMessages) -> None:
         self._bridge = bridge
         self._messages = messages
-
-    @property
-    def queue_name(self) -> str:
-        """The queue they came from."""
-        return self._messages.queue_name
-
-    def bodies(self) -> list[bytes]:
-        """All bodies, in order: the quickest way to them."""
-        return self._messages.bodies()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -107,6 +111,20 @@ class BlockingDeliveredMessages(Sequence[BlockingMessage]):
             return [blocking(self._bridge, message) for message in self._messages[index]]
         return blocking(self._bridge, self._messages[index])
 
+    @property
+    def queue_name(self) -> str:
+        """The queue they came from."""
+        return self._messages.queue_name
+
+    @property
+    def until_ms(self) -> int:
+        """When the lease ends unless it is extended: milliseconds since 1970 by the server's clock."""
+        return self._messages.until_ms
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, in order: the quickest way to them."""
+        return self._messages.bodies()
+
     def __repr__(self) -> str:
         return repr(self._messages)
 
@@ -117,7 +135,9 @@ class BlockingDeliveredMessages(Sequence[BlockingMessage]):
     ack = delete
 
     def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> Settlement:
-        """Gives them back for another try, not before `delay` seconds."""
+        """Gives them back for another try, not before `delay` seconds; `error`, what went wrong, is for their
+        lifecycle.
+        """
         return self._bridge.call(self._messages.release, delay, error=error)
 
     def extend(self, visibility_timeout: Duration) -> Settlement:

@@ -1,4 +1,4 @@
-"""A priority group without `await`: the calls of `penstock.client.priority_group.PriorityGroup`."""
+"""Made from `penstock.client.consume.group_messages`, `penstock.client.consume.priority_group` by `make blocking`: do not edit."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import overload
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.client import BlockingClient
 from penstock.client.blocking.consumer import BlockingConsumer
-from penstock.client.blocking.delivered import BlockingMessage, blocking
+from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage, blocking
+from penstock.client.blocking.queue import BlockingQueue
+from penstock.client.consume.group_messages import GroupMessages
+from penstock.client.consume.priority_group import PriorityGroup
 from penstock.client.duration import Duration
-from penstock.client.group_messages import GroupMessages
-from penstock.client.priority_group import PriorityGroup
-from penstock.client.settlement import Settlement
+from penstock.client.settle.settlement import Settlement
 
 
 class BlockingGroupMessages(Sequence[BlockingMessage]):
-    """Messages of several queues, the greatest weight first; each knows its queue (`message.queue_name`)."""
+    """Messages of several queues, the greatest weight first; each knows its queue (`message.queue_name`).
+
+    The batch calls settle all that is not settled yet, in every queue.
+    """
 
     __slots__ = ("_bridge", "_messages")
 
     def __init__(self, bridge: Bridge, messages: GroupMessages) -> None:
         self._bridge = bridge
         self._messages = messages
-
-    def bodies(self) -> list[bytes]:
-        """All bodies, in order: the quickest way to them."""
-        return self._messages.bodies()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -43,6 +43,15 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
         if isinstance(index, slice):
             return [blocking(self._bridge, message) for message in self._messages[index]]
         return blocking(self._bridge, self._messages[index])
+
+    @property
+    def deliveries(self) -> list[BlockingDeliveredMessages]:
+        """What each queue gave."""
+        return [BlockingDeliveredMessages(self._bridge, one) for one in self._messages.deliveries]
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, in order: the quickest way to them."""
+        return self._messages.bodies()
 
     def __repr__(self) -> str:
         return repr(self._messages)
@@ -63,16 +72,26 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
 
 
 class BlockingPriorityGroup:
-    """Queues that are received from together: `BlockingPriorityGroup(client, {"orders-high": 8, "orders-low": 1})`."""
+    """Queues that are received from together: `BlockingPriorityGroup(client, {"orders-high": 8, "orders-low": 1})`.
+
+    While all of them have messages, each gives in proportion to its weight, and each gives in every round: the
+    lowest never starves. One without messages leaves its share to the others. All consumers of the same queues
+    with the same weights share the turns, which the server keeps.
+    """
 
     def __init__(self, client: BlockingClient, weights: Mapping[str, int]) -> None:
         self._bridge, twin = client.twin
-        self._group = PriorityGroup(twin, weights)
+        self._group = self._bridge.call_plain(PriorityGroup, twin, weights)
 
     @property
     def weights(self) -> dict[str, int]:
         """The weights by the names of the queues."""
         return self._group.weights
+
+    @property
+    def queues(self) -> dict[str, BlockingQueue]:
+        """The queues by their names: send to them as to any other."""
+        return {name: BlockingQueue(self._bridge, one) for name, one in self._group.queues.items()}
 
     def __repr__(self) -> str:
         return repr(self._group)
@@ -85,28 +104,35 @@ class BlockingPriorityGroup:
         visibility_timeout: Duration | None = None,
         max_bytes: int | None = None,
     ) -> BlockingGroupMessages:
-        """Receives what is there, up to `max_messages` of all queues; with none, waits up to `wait` seconds for some."""
-        messages = self._bridge.call(
-            self._group.receive,
-            max_messages,
-            wait=wait,
-            visibility_timeout=visibility_timeout,
-            max_bytes=max_bytes,
+        """Receives what is there, up to `max_messages` of all queues; with none, waits up to `wait` seconds for some.
+
+        The arguments are those of `queue.receive`; `visibility_timeout` None is each queue's own.
+        """
+        return BlockingGroupMessages(
+            self._bridge,
+            self._bridge.call(
+                self._group.receive,
+                max_messages,
+                wait=wait,
+                visibility_timeout=visibility_timeout,
+                max_bytes=max_bytes,
+            ),
         )
-        return BlockingGroupMessages(self._bridge, messages)
 
     def consume(
-        self,
-        *,
-        batch_messages: int = 10,
-        visibility_timeout: Duration | None = None,
-        heartbeat: bool = False,
+        self, *, batch_messages: int = 10, visibility_timeout: Duration | None = None, heartbeat: bool = False
     ) -> BlockingConsumer:
-        """One message after the other: `for message in group.consume(): ...`."""
-        consumer = self._bridge.call_plain(
-            self._group.consume,
-            batch_messages=batch_messages,
-            visibility_timeout=visibility_timeout,
-            heartbeat=heartbeat,
+        """One message after the other: `for message in group.consume(): ...`.
+
+        Up to `batch_messages` are received at a time: the fewer, the sooner a message of a high priority is next.
+        With `heartbeat`, leases are extended for as long as messages are being worked on.
+        """
+        return BlockingConsumer(
+            self._bridge,
+            self._bridge.call_plain(
+                self._group.consume,
+                batch_messages=batch_messages,
+                visibility_timeout=visibility_timeout,
+                heartbeat=heartbeat,
+            ),
         )
-        return BlockingConsumer(self._bridge, consumer)

@@ -1,4 +1,4 @@
-"""The producer of the blocking client. Crossing to the event loop costs tens of µs a call: prefer `send_many`."""
+"""Made from `penstock.client.produce.producer`, `penstock.client.produce.outgoing_batch` by `make blocking`: do not edit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,62 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from penstock.client.blocking.bridge import Bridge
-from penstock.client.outgoing import Sendable
-from penstock.client.parcel import FailedBatch, Ticket
-from penstock.client.producer import Producer
-from penstock.client.sent import SentMessage
+from penstock.client.blocking.bridge import MESSAGES_PER_CROSSING, Bridge
+from penstock.client.produce.outgoing import Sendable
+from penstock.client.produce.outgoing_batch import Ticket
+from penstock.client.produce.producer import Producer
+from penstock.client.produce.sent import SentMessage
+from penstock.client_core.gathering import FailedBatch
 
-MESSAGES_PER_CROSSING = 10_000
+
+class BlockingProducer:
+    """Sends many messages quickly; made by `queue.producer()`. Several threads may use one.
+
+    Crossing to the event loop costs tens of µs a call: prefer `send_many`.
+    """
+
+    def __init__(self, bridge: Bridge, producer: Producer) -> None:
+        self._bridge = bridge
+        self._producer = producer
+
+    def send(self, message: Sendable) -> BlockingTicket:
+        """Takes a message; waits only for room. Ask the ticket to know that it is stored.
+
+        Raises `ProducerError` when earlier messages failed and nobody has been told yet; then this message has
+        not been taken.
+        """
+        return BlockingTicket(self._bridge, self._bridge.call(self._producer.send, message))
+
+    def send_many(self, messages: Iterable[Sendable]) -> None:
+        """Takes any number of messages, in order; several times quicker than `send` for each."""
+        source = iter(messages)  # read on the caller's thread: a generator may do anything
+        while chunk := list(islice(source, MESSAGES_PER_CROSSING)):
+            self._bridge.call(self._producer.send_many, chunk)
+
+    def flush(self) -> None:
+        """Returns when everything taken so far is stored; raises `ProducerError` with what was not."""
+        self._bridge.call(self._producer.flush)
+
+    def close(self) -> None:
+        """Flushes; takes no more messages."""
+        self._bridge.end(self._producer.close)
+
+    def __enter__(self) -> Self:
+        self._bridge.call(self._producer.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bridge.end(self._producer.__aexit__, kind, error, trace)
+
+    def take_failures(self) -> list[FailedBatch]:
+        """What failed since somebody was last told, and forgets it."""
+        return self._bridge.call_plain(self._producer.take_failures)
 
 
 class BlockingTicket:
-    """A message on its way."""
+    """A message on its way. Costs next to nothing if nobody asks for its result."""
 
     __slots__ = ("_bridge", "_ticket")
 
@@ -32,41 +77,3 @@ class BlockingTicket:
     def result(self) -> SentMessage:
         """Returns when the message is stored; raises why it was not."""
         return self._bridge.call(self._ticket.outcome)
-
-
-class BlockingProducer:
-    """Sends many messages quickly; made by `queue.producer()`. Several threads may use one."""
-
-    def __init__(self, bridge: Bridge, producer: Producer) -> None:
-        self._bridge = bridge
-        self._producer = producer
-
-    def send(self, message: Sendable) -> BlockingTicket:
-        """Takes a message; waits only for room. Ask the ticket to know that it is stored."""
-        return BlockingTicket(self._bridge, self._bridge.call(self._producer.send, message))
-
-    def send_many(self, messages: Iterable[Sendable]) -> None:
-        """Takes any number of messages, in order; far quicker than `send` for each."""
-        source = iter(messages)  # read on the caller's thread: a generator may do anything
-        while chunk := list(islice(source, MESSAGES_PER_CROSSING)):
-            self._bridge.call(self._producer.send_many, chunk)
-
-    def flush(self) -> None:
-        """Returns when everything taken so far is stored; raises `ProducerError` with what was not."""
-        self._bridge.call(self._producer.flush)
-
-    def take_failures(self) -> list[FailedBatch]:
-        """What failed since somebody was last told, and forgets it."""
-        return self._bridge.call_plain(self._producer.take_failures)
-
-    def close(self) -> None:
-        """Flushes; takes no more messages."""
-        self._bridge.call(self._producer.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bridge.call(self._producer.__aexit__, kind, error, trace)

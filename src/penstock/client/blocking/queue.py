@@ -1,4 +1,4 @@
-"""A queue as the blocking client holds it: the calls of `penstock.client.queue.Queue` without `await`."""
+"""Made from `penstock.client.queue` by `make blocking`: do not edit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingCon
 from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
 from penstock.client.blocking.log import BlockingLog
 from penstock.client.blocking.producer import BlockingProducer
+from penstock.client.consume.message import PeekedMessage
 from penstock.client.duration import Duration
-from penstock.client.message import PeekedMessage
-from penstock.client.outgoing import AttributeValue, Body, Sendable
+from penstock.client.produce.outgoing import AttributeValue, Body, Sendable
+from penstock.client.produce.sent import SentMessage, SentMessages
 from penstock.client.queue import Queue
-from penstock.client.reply import Reply
-from penstock.client.sent import SentMessage, SentMessages
-from penstock.client.settlement import Settlement
+from penstock.client.replies.reply import Reply
+from penstock.client.settle.settlement import Settlement
 from penstock.model import limits
 from penstock.wire.messages import PeekFilter, QueueDescription
 
@@ -40,8 +40,6 @@ class BlockingQueue:
         """Settings and statistics as of now."""
         return self._bridge.call(self._queue.describe)
 
-    # -- sending ---------------------------------------------------------------------------------------------
-
     def send(
         self,
         body: Body,
@@ -55,7 +53,11 @@ class BlockingQueue:
         timestamp: datetime | float | None = None,
         stamp: bool | None = None,
     ) -> SentMessage:
-        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
+        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean.
+
+        On a queue ordered by its producers' stamps it is stamped with the time of this call. `stamp=True` does so on
+        other queues too, by the server's time; `stamp=False` leaves it to the server.
+        """
         return self._bridge.call(
             self._queue.send,
             body,
@@ -70,7 +72,10 @@ class BlockingQueue:
         )
 
     def send_batch(self, messages: Sequence[Sendable], *, stamp: bool | None = None) -> SentMessages:
-        """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
+        """Sends messages as one batch, stored together or not at all; returns when it is on disk.
+
+        `stamp` is that of `send`; all messages that bring no timestamp of their own get one time.
+        """
         return self._bridge.call(self._queue.send_batch, messages, stamp=stamp)
 
     def producer(
@@ -83,17 +88,24 @@ class BlockingQueue:
         in_flight_bytes: int = 16 * limits.MEBIBYTE,
         stamp: bool | None = None,
     ) -> BlockingProducer:
-        """A producer that batches by itself and keeps several batches on their way; use it with `with`."""
-        producer = self._bridge.call_plain(
-            self._queue.producer,
-            batch_messages=batch_messages,
-            batch_bytes=batch_bytes,
-            linger=linger,
-            in_flight=in_flight,
-            in_flight_bytes=in_flight_bytes,
-            stamp=stamp,
+        """A producer that batches by itself and keeps several batches on their way; use it with `with`.
+
+        A batch is sent when it has `batch_messages` or `batch_bytes`, or `linger` after its first message. With
+        `in_flight` batches or `in_flight_bytes` unanswered, `send` waits. `stamp` is that of `send`; each message is
+        stamped with the time at which the producer took it.
+        """
+        return BlockingProducer(
+            self._bridge,
+            self._bridge.call_plain(
+                self._queue.producer,
+                batch_messages=batch_messages,
+                batch_bytes=batch_bytes,
+                linger=linger,
+                in_flight=in_flight,
+                in_flight_bytes=in_flight_bytes,
+                stamp=stamp,
+            ),
         )
-        return BlockingProducer(self._bridge, producer)
 
     def request(
         self,
@@ -105,7 +117,12 @@ class BlockingQueue:
         priority: int | None = None,
         group: str | bytes | None = None,
     ) -> Reply:
-        """Sends a message and returns the `Reply` of whoever received it; raises `no-reply` after `timeout` seconds."""
+        """Sends a message and returns the `Reply` of whoever received it, see `message.reply`.
+
+        A reply that says `failed` is returned like any other: look at `reply.outcome`, or call
+        `reply.raise_for_outcome()`. Raises `no-reply` after `timeout` seconds; the message stays in the queue then,
+        unless a `ttl` ends it.
+        """
         return self._bridge.call(
             self._queue.request,
             body,
@@ -116,8 +133,6 @@ class BlockingQueue:
             group=group,
         )
 
-    # -- receiving -------------------------------------------------------------------------------------------
-
     def receive(
         self,
         max_messages: int = 10,
@@ -126,15 +141,21 @@ class BlockingQueue:
         visibility_timeout: Duration | None = None,
         max_bytes: int | None = None,
     ) -> BlockingDeliveredMessages:
-        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some."""
-        messages = self._bridge.call(
-            self._queue.receive,
-            max_messages,
-            wait=wait,
-            visibility_timeout=visibility_timeout,
-            max_bytes=max_bytes,
+        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some.
+
+        The messages are yours for `visibility_timeout` seconds (the queue's setting when None). An empty result
+        means that nothing came. After a lost connection the wait begins anew.
+        """
+        return BlockingDeliveredMessages(
+            self._bridge,
+            self._bridge.call(
+                self._queue.receive,
+                max_messages,
+                wait=wait,
+                visibility_timeout=visibility_timeout,
+                max_bytes=max_bytes,
+            ),
         )
-        return BlockingDeliveredMessages(self._bridge, messages)
 
     def consume(
         self,
@@ -144,15 +165,22 @@ class BlockingQueue:
         visibility_timeout: Duration | None = None,
         heartbeat: bool = False,
     ) -> BlockingConsumer:
-        """Messages as the server pushes them: `for message in queue.consume(): ...`."""
-        consumer = self._bridge.call_plain(
-            self._queue.consume,
-            credit=credit,
-            batch_messages=batch_messages,
-            visibility_timeout=visibility_timeout,
-            heartbeat=heartbeat,
+        """Messages as the server pushes them: `for message in queue.consume(): ...`.
+
+        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`,
+        leases are extended for as long as messages are being worked on. Messages sent ahead whose lease ends
+        before they are handed out are dropped here, since the server gives them out again.
+        """
+        return BlockingConsumer(
+            self._bridge,
+            self._bridge.call_plain(
+                self._queue.consume,
+                credit=credit,
+                batch_messages=batch_messages,
+                visibility_timeout=visibility_timeout,
+                heartbeat=heartbeat,
+            ),
         )
-        return BlockingConsumer(self._bridge, consumer)
 
     def consume_batches(
         self,
@@ -163,38 +191,38 @@ class BlockingQueue:
         heartbeat: bool = False,
     ) -> BlockingBatchConsumer:
         """Like `consume`, a whole delivery at a time: the fast way."""
-        consumer = self._bridge.call_plain(
-            self._queue.consume_batches,
-            credit=credit,
-            batch_messages=batch_messages,
-            visibility_timeout=visibility_timeout,
-            heartbeat=heartbeat,
+        return BlockingBatchConsumer(
+            self._bridge,
+            self._bridge.call_plain(
+                self._queue.consume_batches,
+                credit=credit,
+                batch_messages=batch_messages,
+                visibility_timeout=visibility_timeout,
+                heartbeat=heartbeat,
+            ),
         )
-        return BlockingBatchConsumer(self._bridge, consumer)
 
     def log(self) -> BlockingLog:
         """The queue's retained log, where it has one (consumption `log` or `both`)."""
-        return BlockingLog(self._bridge, self._queue.log())
-
-    # -- settling many ---------------------------------------------------------------------------------------
+        return BlockingLog(self._bridge, self._bridge.call_plain(self._queue.log))
 
     def delete_batch(self, messages: Iterable[BlockingMessage]) -> Settlement:
         """Deletes received messages, from any number of deliveries."""
-        return self._bridge.call(self._queue.delete_batch, [message.message for message in messages])
+        return self._bridge.call(self._queue.delete_batch, [one.message for one in messages])
 
     def release_batch(
         self, messages: Iterable[BlockingMessage], delay: Duration = 0, *, error: str | BaseException = ""
     ) -> Settlement:
         """Gives received messages back, ready again after `delay` seconds."""
-        chosen = [message.message for message in messages]
-        return self._bridge.call(self._queue.release_batch, chosen, delay, error=error)
+        return self._bridge.call(
+            self._queue.release_batch, [one.message for one in messages], delay, error=error
+        )
 
     def extend_batch(self, messages: Iterable[BlockingMessage], visibility_timeout: Duration) -> Settlement:
         """Keeps received messages for so many seconds from now."""
-        chosen = [message.message for message in messages]
-        return self._bridge.call(self._queue.extend_batch, chosen, visibility_timeout)
-
-    # -- looking and moving ----------------------------------------------------------------------------------
+        return self._bridge.call(
+            self._queue.extend_batch, [one.message for one in messages], visibility_timeout
+        )
 
     def peek(
         self,
@@ -204,12 +232,7 @@ class BlockingQueue:
         filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
     ) -> Iterator[PeekedMessage]:
         """Looks at messages from sequence number `start` on without receiving them, in any state."""
-        pages = self._queue.peek_pages(start, limit, filter)
-        while True:
-            try:
-                page = self._bridge.call(pages.__anext__)
-            except StopAsyncIteration:
-                return
+        for page in self._bridge.each(self._queue.peek_pages(start, limit, filter)):
             yield from page.messages()
 
     def purge(self) -> int:
@@ -228,14 +251,15 @@ class BlockingQueue:
     ) -> int:
         """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.
 
-        `on_progress` is called on the client's own thread.
+        Each goes back to the queue it died in, or all go to `target`. Choose them by `sequences` or `filter`, no
+        more than `max_messages`, no faster than `rate` a second; `on_progress` is told the count after each step.
         """
         return self._bridge.call(
             self._queue.redrive,
             target,
             max_messages=max_messages,
             rate=rate,
-            sequences=sequences,
+            sequences=None if sequences is None else list(sequences),
             filter=filter,
             on_progress=on_progress,
         )

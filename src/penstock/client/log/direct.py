@@ -11,10 +11,11 @@ import asyncio
 import logging
 from typing import Protocol
 
-from penstock.client.link import Link
+from penstock.client.connection.link import Link
 from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
 from penstock.client_core.call import Call
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.backoff import Backoff
 from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
 
 log = logging.getLogger("penstock.client")
@@ -73,7 +74,7 @@ class DirectPartition:
         self._finding: asyncio.Task[None] | None = None
         self._held: list[Asked] = []
         """What is asked while the node is looked for the first time."""
-        self._pause = FIRST_PAUSE_SECONDS
+        self._pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._look_at = 0.0
         self._first_time = True
         self._told = False
@@ -118,12 +119,14 @@ class DirectPartition:
         try:
             async with asyncio.timeout(FIND_SECONDS):
                 place = await self._link.ask(LocateLog(self._queue_id, self._partition), LogPlace)
-                if place.address:
-                    self._found(
-                        await connect_to_node(place, self._partition, self._link.loop, self._handed_back)
-                    )
-                else:
+                if not place.address:
                     self._look_later(NOT_OFFERED_SECONDS)
+                    return
+                if self._link.is_secure and not place.authority:
+                    raise ConnectionError(
+                        "it speaks no TLS, which this client was told to use (cluster.tls_certificate)"
+                    )
+                self._found(await connect_to_node(place, self._partition, self._link.loop, self._handed_back))
         except (OSError, PenstockError) as error:
             self._not_found(place, error)
         finally:
@@ -142,8 +145,9 @@ class DirectPartition:
             self._told = True
             why = str(error) or f"it does not answer within {FIND_SECONDS:g} s"
             log.warning(
-                "partition %d is read through the front end, since its node cannot be read from at %s: %s",
-                *(self._partition, place.address, why),
+                "reading partition %(partition)d through the front end, because its node cannot be read "
+                "at %(address)s: %(reason)s",
+                {"partition": self._partition, "address": place.address, "reason": why},
             )
 
     def _found(self, node: NodeReads) -> None:
@@ -154,9 +158,8 @@ class DirectPartition:
             node.close()
 
     def _look_later(self, seconds: float | None = None) -> None:
-        if seconds is None:
-            seconds, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-        self._look_at = self._link.loop.time() + seconds
+        pause = seconds if seconds is not None else self._pauses.pause()
+        self._look_at = self._link.loop.time() + pause
 
     # -- what the node did not answer ------------------------------------------------------------------------
 
@@ -167,7 +170,7 @@ class DirectPartition:
             self._first_time = self._first_time or self._link.loop.time() >= self._look_at
             return
         if self._node is not None and self._node.received_bytes:
-            self._pause = FIRST_PAUSE_SECONDS
+            self._pauses.reset()
         self._look_later()
         for call, message in asked:
             if not call.abandoned():

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from penstock.client.failure import closed, refused
+from penstock.client.connection.failure import closed, refused
+from penstock.client.connection.route import Route
 from penstock.client.log.groups import seek_group
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.membership import check_group, check_lease, new_member_name
@@ -23,7 +24,6 @@ from penstock.client.log.place import (
     partitions_of,
 )
 from penstock.client.log.readers import LogBatches, LogMessages
-from penstock.client.route import Route
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import partition_of
 
@@ -49,7 +49,7 @@ class GroupReader:
         self.link = route.link
         self.group = group
         """The group's name."""
-        self.member = terms.member or new_member_name()
+        self.member: str = terms.member or new_member_name()
         """The name of this member."""
         self.closed = False
         """Whether it has ended, or is about to."""
@@ -216,7 +216,10 @@ class GroupReader:
                 try:
                     await share.commit_finished()
                 except PenstockError as error:
-                    log.warning("could not commit the offset of group %r: %s", self.group, error)
+                    log.warning(
+                        "could not commit the offset of group %(group)r: %(error)s",
+                        {"group": self.group, "error": error},
+                    )
 
     async def seek(self, *, start: Start | None = None, from_time: Moment | None = None) -> None:
         """Moves the group: this member, or whoever has the shares, goes on from there."""
@@ -246,7 +249,10 @@ class GroupReader:
                 raise failed
         except (PenstockError, TimeoutError) as error:
             reason = str(error) or f"no answer within {CLOSE_SECONDS:g} s"
-            log.warning("the share of group %r moves on when its lease ends: %s", self.group, reason)
+            log.warning(
+                "the partitions of group %(group)r go to other members when the lease ends: %(reason)s",
+                {"group": self.group, "reason": reason},
+            )
         finally:
             if self._merge is not None:
                 self._merge.close()

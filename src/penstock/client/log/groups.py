@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from penstock.client.browse import resolved
-from penstock.client.failure import refused
-from penstock.client.incarnation import Incarnation
+from penstock.client.connection.failure import refused
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
+from penstock.client.consume.browse import resolved
 from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.membership import check_group
 from penstock.client.log.place import (
@@ -22,7 +23,6 @@ from penstock.client.log.place import (
     resolve_place,
     time_ms,
 )
-from penstock.client.route import Route
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import partition_of
 from penstock.wire.log_messages import (

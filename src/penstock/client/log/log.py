@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
-from penstock.client.browse import resolved
-from penstock.client.call import FutureCall
+from penstock.client.connection.call import FutureCall
+from penstock.client.connection.failure import refused
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
+from penstock.client.consume.browse import resolved
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
-from penstock.client.failure import refused
-from penstock.client.incarnation import Incarnation
 from penstock.client.log import groups
 from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.group_reader import GroupReader
@@ -32,7 +33,6 @@ from penstock.client.log.plain_source import PlainSource, Stop, Terms
 from penstock.client.log.read_ahead import Pace
 from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.client.log.source import Source
-from penstock.client.route import Route
 from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.model.errors import PenstockError

@@ -7,8 +7,8 @@ from typing import overload
 
 import msgspec
 
-from penstock.client.message import MessageView
-from penstock.client.part import Part, parts_of
+from penstock.client.consume.delivered_run import Part, bodies_of, located, parts_of
+from penstock.client.consume.message import MessageView
 from penstock.model.batch import Batch
 from penstock.model.partition_numbers import partition_of
 from penstock.wire.log_messages import LoggedBatch, LogSlice
@@ -125,10 +125,7 @@ class LoggedMessages(Sequence[LoggedMessage]):
 
     def bodies(self) -> list[bytes]:
         """All bodies, in order: the quickest way to them."""
-        parts = self.parts
-        if len(parts) == 1:
-            return parts[0].bodies()
-        return [body for part in parts for body in part.bodies()]
+        return bodies_of(self.parts)
 
     def __len__(self) -> int:
         return self._count
@@ -145,13 +142,7 @@ class LoggedMessages(Sequence[LoggedMessage]):
     def __getitem__(self, index: int | slice) -> LoggedMessage | list[LoggedMessage]:
         if isinstance(index, slice):
             return [self[one] for one in range(*index.indices(self._count))]
-        place = index + self._count if index < 0 else index
-        if place >= 0:
-            for part in self.parts:
-                if place < part.count:
-                    return LoggedMessage(part, place)
-                place -= part.count
-        raise IndexError("no such message in the slice")
+        return LoggedMessage(*located(self.parts, index))
 
     def __repr__(self) -> str:
         return f"<messages [{self.first}, {self.next}) of the log {self.queue_name!r}>"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
 import socket
 from collections.abc import Callable
 
-from penstock.client.failure import refused
-from penstock.client.incarnation import Incarnation
+from penstock.client.connection.failure import refused
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
 from penstock.client.log.place import Moment, PartitionStart, resolve_place
 from penstock.client.log.read_ahead import Claim
-from penstock.client.route import Route
 from penstock.model import limits
 from penstock.model.errors import PenstockError
+from penstock.streams.waiting import came
 from penstock.wire.log_messages import CommitOffset, GroupMembership, JoinGroup, LeaveGroup
 from penstock.wire.messages import Done
 
@@ -124,16 +124,18 @@ class Membership:
             if self.answer is None or not self.answer.shares:
                 pause = min(pause, self._stand_by_seconds)
             self._news.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), pause)
-                continue  # who has no share any more asks more often
+            if await came(self._news, pause):
+                continue  # a member that has no share any more asks more often
             try:
                 await self.renew()
             except PenstockError as error:
                 if not error.retryable:
                     self._failed(error)
                     return
-                log.warning("could not renew the lease of a reader in group %r: %s", self.group, error)
+                log.warning(
+                    "could not renew the lease of a reader in group %(group)r: %(error)s",
+                    {"group": self.group, "error": error},
+                )
 
     async def commit(self, offset: int, generation: int) -> None:
         """Returns when the offset is on disk; raises `not-a-member` where the share is somebody else's by now."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.place import all_bounds, bounds
-from penstock.client.route import Route
 from penstock.model import limits
 from penstock.model.number_gaps import NumberGaps
 

@@ -10,19 +10,20 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from penstock.client.address import parse_address
-from penstock.client.connection import Connection
-from penstock.client.trust import trusting
+from penstock.client.connection.address import parse_address
+from penstock.client.connection.trust import trusting
 from penstock.client_core.call import Call
 from penstock.model.errors import ErrorCode
 from penstock.model.partition_numbers import number_in_partition, number_of
+from penstock.streams.framed import FramedConnection
 from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.liveness import Liveness, Sign
 from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
 from penstock.wire.messages import Failed, Ping, Welcome, decode_answer, encode_message
+from penstock.wire.request_ids import RequestIds
 
 LOOK_SECONDS = 2.5
 """A node that has said nothing for so long is asked whether it is there; after as long again it is given up."""
-LARGEST_ID = 0xFFFF_FFFF
 
 Asked = tuple[Call, ReadLog]
 HandedBack = Callable[[list[Asked]], None]
@@ -44,10 +45,10 @@ class NodeReads:
         self._loop = loop
         self._handed_back = handed_back
         self._calls: dict[int, Asked] = {}
-        self._last_id = 0
+        self._ids = RequestIds()
         self._watch: asyncio.TimerHandle | None = None
-        self._probed = False
-        self.connection = Connection(self, loop)
+        self._liveness = Liveness()
+        self.connection = FramedConnection(self, loop)
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -55,16 +56,9 @@ class NodeReads:
         """Asks the node; the call gets a slice, or is handed back."""
         start = number_in_partition(request.start)
         asked = msgspec.structs.replace(request, queue_id=self._place.partition_id, start=start)
-        request_id = self._next_id()
+        request_id = self._ids.next(self._calls)
         self._calls[request_id] = (call, request)
         self.connection.write(encode_frame(request_id, encode_message(asked)))
-
-    def _next_id(self) -> int:
-        number = self._last_id % LARGEST_ID + 1
-        while number in self._calls:
-            number = number % LARGEST_ID + 1
-        self._last_id = number
-        return number
 
     def close(self) -> None:
         """Ends it; what was not answered is handed back."""
@@ -72,9 +66,9 @@ class NodeReads:
 
     # -- called by the connection ----------------------------------------------------------------------------
 
-    def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
+    def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
         """Slices arrived, or refusals."""
-        for request_id, head, body in frames:
+        for request_id, head, body, _ in frames:
             try:
                 answer = decode_answer(head)
             except msgspec.DecodeError:
@@ -96,7 +90,7 @@ class NodeReads:
                 connection.abort(ConnectionError("the node refuses to be read from"))
                 return
 
-    def connection_lost(self, connection: Connection, error: Exception | None) -> None:
+    def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
         """Everything that was asked is asked elsewhere."""
         self.ended = True
         if self._watch is not None:
@@ -114,14 +108,14 @@ class NodeReads:
     def _look_alive(self) -> None:
         self._watch = self._loop.call_later(LOOK_SECONDS, self._look_alive)
         connection = self.connection
-        if connection.heard or not self._calls:
-            connection.heard = False
-            self._probed = False
-        elif self._probed:
-            connection.abort(TimeoutError(f"silent for {2 * LOOK_SECONDS:g} s"))
-        else:
-            self._probed = True
-            connection.write(encode_frame(self._next_id(), encode_message(Ping())))
+        heard, connection.heard = connection.heard, False
+        match self._liveness.look(heard=heard, waits=bool(self._calls)):
+            case Sign.PROBE:
+                connection.write(encode_frame(self._ids.next(self._calls), encode_message(Ping())))
+            case Sign.GIVE_UP:
+                connection.abort(TimeoutError(f"silent for {2 * LOOK_SECONDS:g} s"))
+            case Sign.LIVES:
+                pass
 
 
 async def connect_to_node(

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from typing import NamedTuple
 
-from penstock.client.failure import refused
+from penstock.client.connection.failure import refused
+from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.membership import Membership
 from penstock.client.log.place import Moment, PartitionStart, Start, WhenGone, bounds, is_gone, offset_gone
 from penstock.client.log.read_ahead import Pace, ReadAhead
-from penstock.client.route import Route
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.log_messages import GroupMembership
 
@@ -189,7 +189,9 @@ class PartitionShare:
             gone = await offset_gone(self._route, ahead.incarnation, ahead.position)
             if self._terms.when_gone == "fail":
                 raise gone
-            log.warning("group %r goes on after a gap: %s", self._group, gone)
+            log.warning(
+                "group %(group)r continues after a gap: %(reason)s", {"group": self._group, "reason": gone}
+            )
             if ahead is self._ahead:
                 self._stop_reading()
                 self._fetched = (self.epoch, gone.begin)
@@ -198,7 +200,10 @@ class PartitionShare:
 
     async def _join_again(self) -> None:
         """After `not-a-member`: the share may be ours again, or somebody else's."""
-        log.info("the share of group %r was given anew; joining again", self._group)
+        log.info(
+            "the partitions of group %(group)r were reassigned; joining the group again",
+            {"group": self._group},
+        )
         self._stop_reading()
         before = self._generation
         await self._membership.renew()
@@ -274,7 +279,10 @@ class PartitionShare:
                     await self._join_again()
                 if epoch == self.epoch and generation != self._generation:
                     continue  # the share is still ours, under another number
-                log.warning("group %r: message %d was not committed: %s", self._group, offset - 1, error)
+                log.warning(
+                    "group %(group)r: could not commit message %(sequence)d: %(error)s",
+                    {"group": self._group, "sequence": offset - 1, "error": error},
+                )
                 return False
             if epoch == self.epoch:
                 self.committed = max(self.committed, offset)

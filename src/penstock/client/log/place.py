@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
-from penstock.client.browse import resolved
-from penstock.client.failure import refused
-from penstock.client.incarnation import Incarnation
+from penstock.client.connection.failure import refused
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
+from penstock.client.consume.browse import resolved
 from penstock.client.log.offset_gone import OffsetGone
-from penstock.client.route import Route
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import number_in_partition, partition_of
 from penstock.wire.log_messages import FindOffset

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.client.failure import refused
+from penstock.client.connection.failure import refused
+from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.merge import Merge
 from penstock.client.log.place import (
@@ -25,7 +26,6 @@ from penstock.client.log.place import (
     resolve_place,
 )
 from penstock.client.log.read_ahead import Pace, ReadAhead
-from penstock.client.route import Route
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import partition_of
 

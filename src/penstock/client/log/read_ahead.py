@@ -15,11 +15,11 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-from penstock.client.failure import refused
-from penstock.client.incarnation import Incarnation
+from penstock.client.connection.failure import refused
+from penstock.client.connection.incarnation import Incarnation
+from penstock.client.connection.route import Route
 from penstock.client.log.direct import ReadsThrough
 from penstock.client.log.logged import LoggedMessages
-from penstock.client.route import Route
 from penstock.client_core.call import Call, unexpected
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError

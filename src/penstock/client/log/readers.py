@@ -40,13 +40,8 @@ class _Reader:
 
     def __del__(self) -> None:
         source = self._source
-        if not self._owned or source.closed:
-            return
-        link = source.link
-        try:  # the collector may run in any thread, and at any time
-            link.loop.call_soon_threadsafe(lambda: link.background.run(source.close()))
-        except RuntimeError:
-            pass  # the loop is closed, and the connection with it
+        if self._owned and not source.closed:
+            source.link.background.run_from_collector(source.close)
 
 
 class LogBatches(_Reader):

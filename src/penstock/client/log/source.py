@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from penstock.client.link import Link
+from penstock.client.connection.link import Link
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from penstock.cluster.changes import Change
-from penstock.cluster.internal_manager import DEFAULT_SETTINGS, decide, unsettled
-from penstock.cluster.layout import CAPACITY, NODES, POSITIONS, UNCLEAN
-from penstock.cluster.manager_settings import ManagerSettings
-from penstock.cluster.view import PREFIX, ClusterView
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.entries import CAPACITY, NODES, POSITIONS, UNCLEAN
+from penstock.cluster.layout.view import PREFIX, ClusterView
+from penstock.cluster.manager.decide import DEFAULT_SETTINGS, decide, unsettled
+from penstock.cluster.manager.settings import ManagerSettings
 
 SOON_MS = 100
 """Until the next look while something waits for time to pass; twice as long each time that nothing was to be done."""

@@ -1,6 +1,6 @@
 """The office of the cluster's manager: a node stands for it, manages while it holds it, and stands again.
 
-Events and ticks come in, effects go out; `manager/manager.py` and the simulation carry them out. A tick follows every event.
+Events and ticks come in, effects go out; `runtime/cluster/manager.py` and the simulation carry them out. A tick follows every event.
 What is promised:
 - A node decides only while it certainly holds the office (`membership/campaign.py`). So never do two decide at the same time.
 - A decision takes effect on the version of the entry that it was made about, or not at all (`loop.py`). So one that is written
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.cluster.internal_manager import DEFAULT_SETTINGS
+from penstock.cluster.layout.view import ClusterView
+from penstock.cluster.manager.decide import DEFAULT_SETTINGS
 from penstock.cluster.manager.loop import ManagerLoop, Write
-from penstock.cluster.manager_settings import ManagerSettings
+from penstock.cluster.manager.settings import ManagerSettings
 from penstock.cluster.membership.campaign import Campaign, Deposed, Elected
 from penstock.cluster.membership.campaign import Effect as CampaignEffect
 from penstock.cluster.membership.store_requests import Ask, Outcome
-from penstock.cluster.view import ClusterView
 
 OFFICE = "manager"
 LEASE_MS = 2_000

@@ -3,7 +3,7 @@
 The holder is the candidate that made the office's entry. The entry stands under the candidate's lease and goes with it. Its
 version rises from holder to holder, so it serves as an epoch.
 
-Events and ticks come in, effects go out; `metadata/election.py`, `manager/manager.py` and the simulation carry them out.
+Events and ticks come in, effects go out; `metadata/election.py`, `runtime/cluster/manager.py` and the simulation carry them out.
 
 What holds at every moment:
 - `holds(now_ms)` is true only while the store has certainly not ended the lease under which the entry was made

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.cluster.layout import DrainEntry, NodeEntry
+from penstock.cluster.layout.entries import DrainEntry, NodeEntry
 
 
 class Membership:

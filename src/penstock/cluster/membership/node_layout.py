@@ -1,6 +1,6 @@
 """What a node makes of the layout as it hears of it: whom it may meet, what it holds and leads, what it has to say.
 
-The store's changes and ticks come in, effects go out; `runtime/peers/layout_follower.py` and the simulation carry them out.
+The store's changes and ticks come in, effects go out; `runtime/cluster/peers/layout_follower.py` and the simulation carry them out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, PartitionEntry
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
+from penstock.cluster.layout.positions import asked_of, is_led
 from penstock.cluster.membership.store_requests import Outcome, Unknown
-from penstock.cluster.positions import asked_of, is_led
 from penstock.model.document import TooOldError
 
 LOOK_MS = 500
@@ -83,7 +83,7 @@ Effect = (
     | Unreadable
 )
 FOLLOWED = (layout.NODES, layout.QUEUES, layout.PARTITIONS)
-"""The entries that a node hears of. Queues come first: partitions of one that is not made yet are nowhere to move to."""
+"""The entries that a node hears of."""
 
 
 class NodeLayout:
@@ -94,6 +94,10 @@ class NodeLayout:
         self._nodes: dict[str, NodeEntry] = {}
         self._partitions: dict[int, PartitionEntry] = {}
         self._look_ms = now_ms
+        self._settled = 0
+        """Every change up to this version was heard of."""
+        self._early: dict[str, tuple[int, Effect]] = {}
+        """By queue: news that came before older news of other entries, which may say that partitions of the name are deleted."""
 
     def changed(self, key: str, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         """An entry is so now; None: it is gone."""
@@ -102,8 +106,16 @@ class NodeLayout:
         if key.startswith(layout.PARTITIONS):
             return self._partition_changed(int(key.removeprefix(layout.PARTITIONS)), value, version, now_ms)
         if key.startswith(layout.QUEUES):
-            return self._queue_changed(key.removeprefix(layout.QUEUES), value)
+            name = key.removeprefix(layout.QUEUES)
+            self._early[name] = version, self._queue_changed(name, value)
+            return self.settled(self._settled)
         return []
+
+    def settled(self, version: int) -> list[Effect]:
+        """Every change up to a version was heard of: what names mean as of then can be relied on."""
+        self._settled = version
+        ripe = [name for name, (at, _) in self._early.items() if at <= version] if self._early else []
+        return [self._early.pop(name)[1] for name in ripe]
 
     def tick(self, now_ms: int) -> list[Effect]:
         """Time has passed."""
@@ -133,15 +145,15 @@ class NodeLayout:
             return [*effects, Unreadable(f"the entry of node {name} cannot be read: {error}")]
         return [*effects, ApplyNodes(self._nodes), self._say_positions()]
 
-    def _queue_changed(self, name: str, value: bytes | None) -> list[Effect]:
+    def _queue_changed(self, name: str, value: bytes | None) -> Effect:
         if value is None:
-            return [QueueNamed(name, None)]
+            return QueueNamed(name, None)
         try:
             queue = layout.decode_named_queue(value)
         except msgspec.MsgspecError as error:
-            return [Unreadable(f"the entry of queue {name} cannot be read: {error}")]
-        # One that is being deleted is nowhere to move to, and may never have been made (`cluster/retirement.py`).
-        return [QueueNamed(name, queue.queue_id if queue.state == "ready" else None)]
+            return Unreadable(f"the entry of queue {name} cannot be read: {error}")
+        # One that is being deleted is nowhere to move to, and may never have been made (`cluster/manager/retirement.py`).
+        return QueueNamed(name, queue.queue_id if queue.state == "ready" else None)
 
     def _partition_changed(self, number: int, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         if value is None:

@@ -1,6 +1,6 @@
 """A node's registration in the metadata store: that it lives, and the positions of logs that nobody leads, under one lease.
 
-Events and ticks come in, effects go out; `runtime/peers/registration.py` and the simulation carry them out.
+Events and ticks come in, effects go out; `runtime/cluster/peers/registration.py` and the simulation carry them out.
 
 What holds at every moment:
 - The node counts on its lease only up to a time that `held_lease` proves to be before the lease's end.
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NodeEntry,
     Position,
     PositionsEntry,

@@ -6,8 +6,7 @@ from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks.task import encode, history_of, key_of, own_queue
-from penstock.frontend.queue_changes import ATTEMPTS, too_many_changes
-from penstock.frontend.steps import Steps, put
+from penstock.frontend.queues.changes import ATTEMPTS, too_many_changes
 from penstock.metadata.store.interface import VersionConflictError
 from penstock.sqs.names import parse_arn
 from penstock.sqs.refusals import (
@@ -22,6 +21,8 @@ from penstock.sqs.shapes.moves import (
     TaskStatus,
 )
 from penstock.sqs.task_handle import decode_task_handle
+from penstock.steps.asking import put
+from penstock.steps.step import Steps
 
 
 def cancel_message_move_task(context: Context) -> Steps[CancelMessageMoveTaskResult]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
+from penstock.frontend.batching.settling import Outcome, Settlement, Settling
 from penstock.frontend.context import Context
-from penstock.frontend.receipt_handle import ReceiptHandle, read_handle
-from penstock.frontend.settling import Outcome, Settlement, Settling
-from penstock.frontend.steps import Ask, Steps
+from penstock.frontend.messages.receipt_handle import ReceiptHandle, read_handle
 from penstock.model.limits import SECOND_MS
 from penstock.sqs import parameters
-from penstock.sqs.batches import check_entries, failed_entry
 from penstock.sqs.errors import SqsError
+from penstock.sqs.messages.batches import check_entries, failed_entry
 from penstock.sqs.refusals import expired_receipt_handle, message_not_available
 from penstock.sqs.shapes.batches import (
     BatchResultErrorEntry,
@@ -20,6 +19,7 @@ from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchResultEntry,
 )
 from penstock.sqs.shapes.messages import ChangeMessageVisibilityRequest
+from penstock.steps.step import Ask, Steps
 from penstock.wire.messages import Extend, Receipt, Release
 
 

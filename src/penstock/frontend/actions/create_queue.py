@@ -15,22 +15,27 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from penstock.frontend import unfinished_queues
 from penstock.frontend.context import Context
-from penstock.frontend.dead_letter_target import check_attributes, check_late_queue, dead_letter_queue_of
-from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
-from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps, ask
-from penstock.frontend.tombstones import rests
+from penstock.frontend.queues import unfinished_queues
+from penstock.frontend.queues.changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
+from penstock.frontend.queues.dead_letter_target import (
+    check_attributes,
+    check_late_queue,
+    dead_letter_queue_of,
+)
+from penstock.frontend.queues.recently_deleted import rests
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.sqs.attribute_changes import FIELDS, check_same_attributes, created_attributes
+from penstock.sqs.attributes.changes import FIELDS, check_same_attributes, created_attributes
+from penstock.sqs.attributes.queue_attributes import QueueAttributes
+from penstock.sqs.attributes.queue_settings import ENGINE_FIELDS, ENVELOPE_BYTES, settings_of
+from penstock.sqs.attributes.tags import merged_tags
 from penstock.sqs.compatibility import STRICT
 from penstock.sqs.names import FIFO_SUFFIX, QueueArn, is_queue_name
-from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.queue_settings import ENGINE_FIELDS, ENVELOPE_BYTES, settings_of
 from penstock.sqs.refusals import access_denied, bad_queue_name, queue_deleted_recently, queue_name_exists
 from penstock.sqs.shapes.queues import CreateQueueRequest, CreateQueueResult
-from penstock.sqs.tags import merged_tags
+from penstock.steps.asking import ask
+from penstock.steps.step import Steps
 from penstock.wire.messages import CreateQueue, QueueDescription
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.queue_listing import find_queues, list_page
-from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps
+from penstock.frontend.queues.listing import find_queues, list_page
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.sqs.names import LATE_SUFFIX
 from penstock.sqs.shapes.queues import ListDeadLetterSourceQueuesRequest, ListDeadLetterSourceQueuesResult
+from penstock.steps.step import Steps
 
 
 def list_dead_letter_source_queues(context: Context) -> Steps[ListDeadLetterSourceQueuesResult]:

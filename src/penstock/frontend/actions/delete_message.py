@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import cast
 
+from penstock.frontend.batching.settling import Outcome, Settling
 from penstock.frontend.context import Context
-from penstock.frontend.receipt_handle import read_handle
-from penstock.frontend.settling import Outcome, Settling
-from penstock.frontend.steps import DeleteTogether, Steps
-from penstock.sqs.batches import check_entries, failed_entry
+from penstock.frontend.messages.receipt_handle import read_handle
 from penstock.sqs.errors import SqsError
+from penstock.sqs.messages.batches import check_entries, failed_entry
 from penstock.sqs.refusals import expired_receipt_handle
 from penstock.sqs.shapes.batches import (
     BatchResultErrorEntry,
@@ -19,6 +18,7 @@ from penstock.sqs.shapes.batches import (
     DeleteMessageBatchResultEntry,
 )
 from penstock.sqs.shapes.messages import DeleteMessageRequest
+from penstock.steps.step import DeleteTogether, Steps
 
 
 def delete_message(context: Context) -> Steps[None]:

@@ -10,11 +10,12 @@ import msgspec
 
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks import task
-from penstock.frontend.queue_metadata import decode, key_of
-from penstock.frontend.steps import Steps, ask, delete
-from penstock.frontend.tombstones import bury
+from penstock.frontend.queues.metadata import decode, key_of
+from penstock.frontend.queues.recently_deleted import bury
 from penstock.metadata.store.interface import VersionConflictError
 from penstock.sqs.compatibility import STRICT
+from penstock.steps.asking import ask, remove
+from penstock.steps.step import Steps
 from penstock.wire.messages import DeleteQueue, Done
 
 
@@ -46,6 +47,6 @@ def _is_over(stored: bytes, queue_id: int) -> bool:
 
 def _remove(key: str, version: int) -> Steps[None]:
     try:
-        yield from delete(key, version)
+        yield from remove(key, version)
     except VersionConflictError:
         return  # it is another queue's already, or gone

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.steps import Steps
 from penstock.sqs.names import QueueArn, is_account, is_queue_name
 from penstock.sqs.refusals import invalid_value, queue_does_not_exist
 from penstock.sqs.shapes.queues import GetQueueUrlRequest, GetQueueUrlResult
+from penstock.steps.step import Steps
 
 
 def get_queue_url(context: Context) -> Steps[GetQueueUrlResult]:

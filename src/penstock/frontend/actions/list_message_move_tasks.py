@@ -6,7 +6,6 @@ from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks.task import MoveTask, history_of, own_queue
-from penstock.frontend.steps import Steps
 from penstock.sqs.parameters import max_tasks
 from penstock.sqs.refusals import resource_not_found
 from penstock.sqs.shapes.moves import (
@@ -15,6 +14,7 @@ from penstock.sqs.shapes.moves import (
     ListMessageMoveTasksResultEntry,
 )
 from penstock.sqs.task_handle import encode_task_handle
+from penstock.steps.step import Steps
 
 
 def list_message_move_tasks(context: Context) -> Steps[ListMessageMoveTasksResult]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.queue_listing import list_page
-from penstock.frontend.steps import Steps
+from penstock.frontend.queues.listing import list_page
 from penstock.sqs.names import QueueArn
 from penstock.sqs.shapes.queues import ListQueuesRequest, ListQueuesResult
+from penstock.steps.step import Steps
 
 
 def list_queues(context: Context) -> Steps[ListQueuesResult]:

@@ -7,12 +7,12 @@ from typing import cast
 import msgspec
 
 from penstock.frontend.context import Context
-from penstock.frontend.queue_changes import change_metadata, metadata_of
-from penstock.frontend.queue_metadata import QueueMetadata
-from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps
-from penstock.sqs.permissions import with_permission, without_permission
+from penstock.frontend.queues.changes import change_metadata, metadata_of
+from penstock.frontend.queues.metadata import QueueMetadata
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
+from penstock.sqs.policies.permissions import with_permission, without_permission
 from penstock.sqs.shapes.queues import AddPermissionRequest, RemovePermissionRequest
+from penstock.steps.step import Steps
 
 
 def add_permission(context: Context) -> Steps[None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from penstock.frontend.context import Context
-from penstock.frontend.queue_changes import change_metadata, metadata_of
-from penstock.frontend.steps import Steps, ask
+from penstock.frontend.queues.changes import change_metadata, metadata_of
 from penstock.model.limits import SECOND_MS
 from penstock.sqs.refusals import purge_in_progress
+from penstock.steps.asking import ask
+from penstock.steps.step import Steps
 from penstock.wire.messages import Count, Purge
 
 REST_MS = 60 * SECOND_MS

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.dead_letter_target import check_attributes, dead_letter_queue_of
-from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
-from penstock.frontend.queue_directory import check_same
-from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps, ask
+from penstock.frontend.queues.changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
+from penstock.frontend.queues.dead_letter_target import check_attributes, dead_letter_queue_of
+from penstock.frontend.queues.directory import check_same
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.limits import SECOND_MS
 from penstock.model.settings import SETTINGS
-from penstock.sqs.attribute_changes import changed_attributes
-from penstock.sqs.attribute_texts import QueueFacts, attribute_texts
-from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.queue_settings import settings_of
+from penstock.sqs.attributes.changes import changed_attributes
+from penstock.sqs.attributes.queue_attributes import QueueAttributes
+from penstock.sqs.attributes.queue_settings import settings_of
+from penstock.sqs.attributes.texts import QueueFacts, attribute_texts
 from penstock.sqs.shapes.queues import (
     GetQueueAttributesRequest,
     GetQueueAttributesResult,
     SetQueueAttributesRequest,
 )
+from penstock.steps.asking import ask
+from penstock.steps.step import Steps
 from penstock.wire.messages import AlterQueue, DescribeQueue, QueueDescription
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.queue_changes import change_metadata, metadata_of
-from penstock.frontend.steps import Steps
+from penstock.frontend.queues.changes import change_metadata, metadata_of
+from penstock.sqs.attributes.tags import merged_tags, without_tags
 from penstock.sqs.shapes.queues import ListQueueTagsResult, TagQueueRequest, UntagQueueRequest
-from penstock.sqs.tags import merged_tags, without_tags
+from penstock.steps.step import Steps
 
 
 def tag_queue(context: Context) -> Steps[None]:

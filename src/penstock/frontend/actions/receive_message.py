@@ -6,13 +6,14 @@ import re
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.received_messages import MessageView
-from penstock.frontend.steps import Ask, Reply, Steps
+from penstock.frontend.messages.received_messages import MessageView
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import SECOND_MS
 from penstock.sqs import parameters
 from penstock.sqs.refusals import attempt_not_retryable, over_limit
 from penstock.sqs.shapes.messages import ReceiveMessageRequest, ReceiveMessageResult
+from penstock.steps.asking import give_back
+from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import Delivery, Peek, Peeked, Receive
 
 IN_FLIGHT = 120_000
@@ -54,7 +55,9 @@ def receive_message(context: Context) -> Steps[ReceiveMessageResult]:
                 attempt=attempt.encode() if attempt is not None else b"",
                 max_leased=None if extensions else IN_FLIGHT,
                 consumer=context.session.user,
-            )
+            ),
+            # A caller that named the attempt may ask for the same messages again, so nothing is given back.
+            give_back=None if attempt else give_back,
         )
     except PenstockError as error:
         if error.code is ErrorCode.ATTEMPT_CHANGED:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from penstock.frontend.batching.outgoing_batch import encode_alone, encode_messages, process_of
 from penstock.frontend.context import Context
-from penstock.frontend.message_id import message_id, sent_ids
-from penstock.frontend.outgoing_batch import encode_alone, encode_messages, process_of
-from penstock.frontend.sequence_number import sequence_number
-from penstock.frontend.steps import Ask, Reply, SendUnbound, Steps
+from penstock.frontend.messages.message_id import message_id, sent_ids
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.sqs.batches import check_send_batch, failed_entry, sent_entry
+from penstock.sqs.messages.batches import check_send_batch, failed_entry, sent_entry
+from penstock.sqs.messages.outgoing import OutgoingMessage, check_message
 from penstock.sqs.model_errors import sqs_error_of
-from penstock.sqs.outgoing import OutgoingMessage, check_message
 from penstock.sqs.refusals import entry_too_long, message_too_long
 from penstock.sqs.shapes.batches import (
     SendMessageBatchRequest,
@@ -21,6 +20,7 @@ from penstock.sqs.shapes.batches import (
     SendMessageBatchResultEntry,
 )
 from penstock.sqs.shapes.messages import SendMessageRequest, SendMessageResult
+from penstock.steps.step import Ask, Reply, SendUnbound, Steps
 from penstock.wire.messages import Send, SendResult
 
 _ONE_ALONE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.STAMP_IN_FUTURE)
@@ -42,7 +42,7 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
             attributes = encode_alone(message, context.session)
             (sequence,) = yield SendUnbound(queue.queue_id, (message.body,), (attributes,))
         else:
-            payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
+            payload = encode_messages((message,), context.session, context.deduplication_scope)
             send = Send(queue.queue_id, process=process_of((message,), context.session))
             reply: Reply = yield Ask(send, payload)
             ((sequence, _),) = cast(SendResult, reply.answer).runs
@@ -55,7 +55,7 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
         md5_of_message_attributes=message.attributes_md5,
         md5_of_message_system_attributes=message.system_attributes_md5,
         message_id=message_id(queue.queue_id, sequence),
-        sequence_number=sequence_number(queue, sequence),
+        sequence_number=_sequence_number(queue, sequence),
     )
 
 
@@ -105,10 +105,15 @@ def _send(
         attributes = [encode_alone(message, context.session) for message in batch]
         sequences = yield SendUnbound(queue.queue_id, [message.body for message in batch], attributes)
     else:
-        payload = encode_messages(batch, context.session, queue.attributes.deduplication_scope)
+        payload = encode_messages(batch, context.session, context.deduplication_scope)
         reply: Reply = yield Ask(Send(queue.queue_id, process=process_of(batch, context.session)), payload)
         runs = cast(SendResult, reply.answer).runs
         sequences = [sequence for first, count in runs for sequence in range(first, first + count)]
     identities = sent_ids(queue.queue_id, sequences)
     for (entry_id, message), sequence, identity in zip(messages, sequences, identities, strict=True):
-        successful.append(sent_entry(entry_id, message, identity, sequence_number(queue, sequence)))
+        successful.append(sent_entry(entry_id, message, identity, _sequence_number(queue, sequence)))
+
+
+def _sequence_number(queue: ResolvedQueue, sequence: int) -> str | None:
+    """As SQS writes them: twenty digits, on FIFO queues only."""
+    return f"{sequence:020d}" if queue.traits.fifo else None

@@ -7,9 +7,8 @@ from typing import cast
 from penstock.frontend.actions.dead_letter_sources import is_dead_letter_queue
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks.task import MoveTask, encode, history_of, key_of, own_queue
-from penstock.frontend.queue_changes import ATTEMPTS, too_many_changes
-from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps, ask, put
+from penstock.frontend.queues.changes import ATTEMPTS, too_many_changes
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.metadata.store.interface import VersionConflictError
 from penstock.model.partition_numbers import LARGEST_NUMBER
 from penstock.sqs.parameters import messages_per_second
@@ -21,6 +20,8 @@ from penstock.sqs.refusals import (
 )
 from penstock.sqs.shapes.moves import StartMessageMoveTaskRequest, StartMessageMoveTaskResult
 from penstock.sqs.task_handle import encode_task_handle
+from penstock.steps.asking import ask, put
+from penstock.steps.step import Steps
 from penstock.wire.messages import DescribeQueue, QueueDescription
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.frontend.move_tasks.task import MoveTask
-from penstock.frontend.steps import Steps, ask
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import number_in_partition
 from penstock.sqs.shapes.moves import TaskStatus
+from penstock.steps.asking import ask
+from penstock.steps.step import Steps
 from penstock.wire.messages import DescribeQueue, Peek, Peeked, PeekFilter, QueueDescription
 
 NO_SUCH_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"

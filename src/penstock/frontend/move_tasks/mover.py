@@ -24,12 +24,13 @@ from penstock.frontend.move_tasks.task import (
     encode,
     key_of,
 )
-from penstock.frontend.steps import Steps, ask, delete, put
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import Change, VersionConflictError
 from penstock.model.errors import PenstockError
 from penstock.model.limits import SECOND_MS
 from penstock.model.partition_numbers import going_on, number_of
+from penstock.steps.asking import ask, put, remove
+from penstock.steps.step import Steps
 from penstock.wire.messages import Redrive, Redriven
 
 log = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ class Mover:
             return
         entry = self._metadata.get(key_of(native))
         if entry is not None:
-            yield from delete(entry.key, entry.version)  # the source is gone, and its tasks with it
+            yield from remove(entry.key, entry.version)  # the source is gone, and its tasks with it
 
 
 def _running(native: str, stored: bytes) -> MoveTask | None:
@@ -200,7 +201,10 @@ def _running(native: str, stored: bytes) -> MoveTask | None:
     try:
         return decode(stored).running()
     except msgspec.MsgspecError as error:
-        log.error("the message move tasks of queue %s are left alone: %s", native, error)
+        log.error(
+            "the message move tasks of queue %(queue)s are not run: %(error)s",
+            {"queue": native, "error": error},
+        )
         return None
 
 

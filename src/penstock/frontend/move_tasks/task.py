@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.frontend.context import Context
-from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.metadata.store.interface import ABSENT, Entry
 from penstock.model.document import Document, DocumentReader
 from penstock.model.limits import SECOND_MS

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from penstock.frontend.native.permissions import Visit
 from penstock.frontend.native.reception import Challenged, Guest
 from penstock.frontend.native.record import Asked, Who, who_is
-from penstock.model.errors import PenstockError
-from penstock.sqs.http import Peer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.protocols.http import Peer
+from penstock.wire import messages
 from penstock.wire.frames import Frame
 
 
@@ -73,3 +74,10 @@ class Client:
         """It is known whose it is, and what that user may do."""
         self.visit = visit
         self.who = who_is(visit.session, self.peer.address)
+
+    def check_is_free(self, request_id: int, request: messages.Request) -> None:
+        """Two answers under one id could not be told apart: one of the two would go on without a row."""
+        if (request_id in self.asked or request_id in self.unrecorded) and not isinstance(
+            request, messages.AddCredit
+        ):
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {request_id} is in use")

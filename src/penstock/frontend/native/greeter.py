@@ -50,7 +50,9 @@ class Greeter:
                 return
             if isinstance(said, Prove):
                 assert client.challenged is not None
-                guest = self.reception.prove(client.challenged, said.proof, client.peer.address, now_ms)
+                guest = self.reception.prove(
+                    client.challenged, said, self._outside.channel_of(connection), client.peer.address, now_ms
+                )
                 hello = client.challenged.hello
             else:
                 outcome = self.reception.greet(said, client.peer.address)

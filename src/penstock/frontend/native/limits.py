@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.frontend.native.permissions import QueueNames, queue_ids_of
 from penstock.frontend.native.rules import About, Rule
-from penstock.frontend.throttle import Refusal, Throttle
+from penstock.frontend.throttle.throttle import Refusal, Throttle
 from penstock.model.batch import HEADER_BYTES, count_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import BATCH_MESSAGES

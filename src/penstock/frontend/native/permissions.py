@@ -12,15 +12,15 @@ import msgspec
 
 from penstock.frontend.authorize import may
 from penstock.frontend.native.rules import WITH_A_MOVE, About, Rule
-from penstock.frontend.native_names import Home, arn_of
-from penstock.frontend.onward_queues import onward_queues, takes_from
-from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.queues.directory import QueueDirectory
+from penstock.frontend.queues.native_names import Home, arn_of
+from penstock.frontend.queues.onward_queues import onward_queues, takes_from
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import QUEUE_NAME_CHARACTERS
 from penstock.model.queue_owner import NOBODY, owner_of
-from penstock.sqs.http import Peer
 from penstock.sqs.names import QueueArn
+from penstock.sqs.protocols.http import Peer
 from penstock.wire import messages
 
 REMEMBERED = 10_000

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from penstock.frontend.authenticate import ANONYMOUS, open_session, session_of
-from penstock.frontend.failed_signatures import FailedSignatures
 from penstock.frontend.local_only import is_loopback
-from penstock.frontend.native_names import Home
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.session import Session
-from penstock.metadata.user_directory import KeyOwner, UserDirectory
+from penstock.frontend.throttle.failed_signatures import FailedSignatures
+from penstock.metadata.users.directory import KeyOwner, UserDirectory
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.credentials import LINK_KEY, NONCE_BYTES, client_proof, server_proof
+from penstock.wire.credentials import LINK_KEY, NONCE_BYTES, Prove, client_proof, server_proof
 from penstock.wire.requests import Hello
 
 KEYS_REMEMBERED = 10_000
@@ -85,8 +85,11 @@ class Reception:
             )
         return Challenged(hello, self._token(NONCE_BYTES))
 
-    def prove(self, challenged: Challenged, proof: bytes, address: str, now_ms: int) -> Guest:
-        """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong."""
+    def prove(self, challenged: Challenged, said: Prove, channel: bytes, address: str, now_ms: int) -> Guest:
+        """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong.
+
+        `channel`: of this end of the connection. Without TLS here a balancer may have ended it, and the client's is not known.
+        """
         hello, nonce = challenged
         key = hello.access_key
         throttled = self._failures.are_used_up(address, now_ms)
@@ -98,15 +101,18 @@ class Reception:
             secret = self._link_secret
         elif (owner := self._users.find_key(key)) is not None:
             secret = owner.secret
-        if not hmac.compare_digest(client_proof(secret, key, nonce, hello.nonce), proof):
+        expected = client_proof(secret, key, nonce, hello.nonce, said.channel)
+        if not hmac.compare_digest(expected, said.proof):
             if throttled:  # the same for all keys: another answer would tell which ones are in use
                 raise _too_many()
             self._failures.count(address, now_ms)
             raise _wrong_link() if key == LINK_KEY else _wrong_key(key)
+        if channel and said.channel != channel:
+            raise _passed_on()
         if len(self._proven) >= KEYS_REMEMBERED:
             self._proven.clear()
         self._proven.add(key)
-        shown = server_proof(secret, key, nonce, hello.nonce)
+        shown = server_proof(secret, key, nonce, hello.nonce, said.channel)
         if owner is None:
             return Guest(None, None, shown)
         return Guest(session_of(owner, self._home.region), owner, shown)
@@ -148,6 +154,15 @@ def _no_key() -> PenstockError:
 def _too_many() -> PenstockError:
     return PenstockError(
         ErrorCode.OVERLOADED, "too many wrong access keys came from your address lately; try again later"
+    )
+
+
+def _passed_on() -> PenstockError:
+    return PenstockError(
+        ErrorCode.UNAUTHENTICATED,
+        "this client was shown another certificate than this server's, or none: somebody passes on what the client says. A "
+        "balancer has to pass TLS through to servers that have a certificate (native.tls_certificate), and clients of "
+        "earlier versions have to be upgraded",
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from penstock.frontend.native.answers import OK_STATUS, messages_in, status_of
 from penstock.frontend.native.rules import CONNECTED
-from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED
 from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.session import Session
+from penstock.frontend.usage.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED
 from penstock.model.errors import ErrorCode
 from penstock.usage.collector import UsageCollector
-from penstock.usage.event import Row
+from penstock.usage.event import Row, usage_row
 from penstock.wire import messages
 from penstock.wire.frames import Frame
 
@@ -69,7 +69,7 @@ class NativeRecord:
         self, action: str, queue: str, frame: Frame, now_ms: int, timer_us: int, subscription: int = 0
     ) -> Asked:
         """A request begins."""
-        _, head, body = frame
+        _, head, body, _ = frame
         unseen = action == CONNECTED or (queue == self._own_queue and action in _LOOKS)
         return action, queue, len(head) + len(body), now_ms, timer_us, subscription, unseen
 
@@ -91,9 +91,20 @@ class NativeRecord:
             if subscription:  # a delivery, which nobody has asked for just now
                 time_ms, bytes_in, latency_us = now_ms, 0, 0
         account, user, address = who
-        return (
-            *(time_ms, account, user, address, action, queue, count),
-            *(bytes_in, bytes_out, outcome, status, latency_us, self._next_id()),
+        return usage_row(
+            time_ms=time_ms,
+            account=account,
+            user=user,
+            address=address,
+            action=action,
+            queue=queue,
+            messages=count,
+            bytes_in=bytes_in,
+            bytes_out=bytes_out,
+            outcome=outcome,
+            status=status,
+            latency_us=latency_us,
+            request_id=self._next_id(),
         )
 
     def write(self, rows: list[Row]) -> None:
@@ -115,7 +126,22 @@ class NativeRecord:
     def abandoned(self, asked: Asked, who: Who) -> None:
         """The client went away before it was answered: what became of the request it cannot know."""
         action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        if not failures_only and not subscription:
-            latency_us = self.timer_us() - started_us
-            cancelled = (CANCELLED, CANCELLED_STATUS, latency_us, self._next_id())
-            self.write([(time_ms, *who, action, queue, 0, bytes_in, 0, *cancelled)])
+        if failures_only or subscription:
+            return
+        account, user, address = who
+        row = usage_row(
+            time_ms=time_ms,
+            account=account,
+            user=user,
+            address=address,
+            action=action,
+            queue=queue,
+            messages=0,
+            bytes_in=bytes_in,
+            bytes_out=0,
+            outcome=CANCELLED,
+            status=CANCELLED_STATUS,
+            latency_us=self.timer_us() - started_us,
+            request_id=self._next_id(),
+        )
+        self.write([row])

@@ -72,6 +72,9 @@ RULES: dict[type[msgspec.Struct], Rule] = {
 }
 """Every request; a test looks whether one is missing."""
 
+NO_RULE = Rule(About.NOTHING, "", "")
+"""Of what cannot be read."""
+
 LOOKED_FOR: frozenset[type[msgspec.Struct]] = frozenset(
     {
         *(messages.Receive, messages.ReceiveAny, messages.Subscribe, messages.ReadLog, messages.LocateLog),

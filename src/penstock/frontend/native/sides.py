@@ -7,7 +7,7 @@ from typing import Protocol
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.sqs.http import Peer
+from penstock.sqs.protocols.http import Peer
 from penstock.wire.frames import Frame
 
 
@@ -60,6 +60,10 @@ class Outside(Protocol):
 
     def peer_of(self, connection: int) -> Peer:
         """Where a client connects from."""
+        ...
+
+    def channel_of(self, connection: int) -> bytes:
+        """To whom a client speaks that connects rightly (`wire.credentials.channel_of`); empty: there is no TLS."""
         ...
 
     def allow(self, connection: int, frame_bytes: int) -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, ServerFailure, StrangerError
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.wire.frames import Frame, FrameReader, encode_frame
-from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, ClientHandshake, HandshakeError
+from penstock.streams.framed import FramedConnection
+from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
+from penstock.wire.liveness import Liveness, Sign
 from penstock.wire.metadata_messages import (
     PROTOCOL_VERSION,
     SERVICE,
@@ -32,12 +34,12 @@ from penstock.wire.metadata_messages import (
     decode_answer,
     encode_message,
 )
+from penstock.wire.request_ids import RequestIds
 
 CONNECT_SECONDS = 1.0
 PING_SECONDS = 1.0
-SILENT_PINGS = 3
-"""So many times it was silent when it was looked at, and at the next look the server is given up."""
-REQUEST_IDS = 1 << 31
+PINGS = 2
+"""So many pings it may leave unanswered, from the second look on at which it was silent; then the server is given up."""
 
 
 class Reply(NamedTuple):
@@ -63,7 +65,7 @@ async def dial_plainly(make: Callable[[], asyncio.Protocol], host: str, port: in
     return await asyncio.get_running_loop().create_connection(make, host, port)
 
 
-class ServerConnection(asyncio.Protocol):
+class ServerConnection:
     """Made by `connect`."""
 
     def __init__(self, secret: bytes, name: str) -> None:
@@ -71,18 +73,14 @@ class ServerConnection(asyncio.Protocol):
         """Why it has ended, once it has."""
         self._loop = asyncio.get_running_loop()
         self._name = name
-        self._transport: asyncio.Transport | None = None
-        self._handshake: ClientHandshake | None = ClientHandshake(secret, SERVICE, os.urandom(NONCE_BYTES))
-        self._proven = False
-        self._frames = FrameReader(HANDSHAKE_FRAME_BYTES)
-        self._greeted: asyncio.Future[None] = self._loop.create_future()
+        handshake = ClientHandshake(secret, SERVICE, os.urandom(NONCE_BYTES))
+        self.stream = FramedConnection(self, self._loop, handshake, gathers=True)
         self._sinks: dict[int, Sink] = {}
         self._parts: dict[int, list[bytes]] = {}
-        self._last_id = 0
-        self._silent = 0
+        self._ids = RequestIds()
+        self._liveness = Liveness(patience=1, probes=PINGS)
         self._paused = False
         self._timer: asyncio.TimerHandle | None = None
-        self._out: list[Buffer] = []
 
     @property
     def usable(self) -> bool:
@@ -110,11 +108,12 @@ class ServerConnection(asyncio.Protocol):
         """Asks something with any number of answers, or with one; the id by which it can be ended."""
         if self.failure is not None:
             raise NotDoneError(self.failure)
-        self._last_id = request_id = self._last_id % REQUEST_IDS + 1
+        request_id = self._ids.next(self._sinks)
         self._sinks[request_id] = sink
         self._send(request_id, request, body)
         if self._timer is None:
-            self._silent = 0
+            self._liveness.reset()
+            self.stream.heard = False
             self._timer = self._loop.call_later(PING_SECONDS, self._look_alive)
         return request_id
 
@@ -124,88 +123,53 @@ class ServerConnection(asyncio.Protocol):
             self._send(0, request, b"")
 
     def pause(self, paused: bool) -> None:
-        """Stops reading for a while: whoever listens has more than it can take."""
-        if self._transport is not None and self.failure is None:
-            self._paused = paused
-            if paused:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+        """Stops reading for a while: the watch that listens has more than it can take."""
+        self._paused = paused
+        self.stream.pause_reading(paused=paused)
 
-    def close(self, reason: str = "closed", *, stranger: bool = False) -> None:
-        """Ends it; everything outstanding fails. `stranger`: because one side does not trust the other."""
+    def close(self, reason: str = "closed") -> None:
+        """Ends it; everything outstanding fails."""
+        self.stream.abort(ConnectionError(reason))
+        self._ended(reason)
+
+    async def greet(self) -> None:
+        """Returns when both sides have proven themselves and the server has welcomed us; raises `NotDoneError`."""
+        try:
+            await self.stream.introduced()
+            reply = await self.ask(Hello(PROTOCOL_VERSION, self._name))
+        except HandshakeError as error:
+            raise StrangerError(str(error)) from error
+        except (ServerFailure, ConnectionError, PenstockError) as error:
+            raise NotDoneError(str(error)) from error
+        if not isinstance(reply.answer, Welcome):
+            raise NotDoneError(reply.answer.message if isinstance(reply.answer, Failed) else "no welcome")
+
+    # -- called by the connection ----------------------------------------------------------------------------
+
+    def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
+        """Answers arrived."""
+        try:
+            for frame in frames:
+                self._take(frame)
+        except msgspec.MsgspecError as error:
+            connection.abort(ConnectionError(f"what answered is no metadata server of this cluster: {error}"))
+
+    def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
+        """Nothing more comes."""
+        self._ended(str(error) if error is not None else "the server closed the connection")
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _ended(self, reason: str) -> None:
         if self.failure is not None:
             return
         self.failure = reason
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._transport is not None:
-            self._transport.abort()
-        if not self._greeted.done():
-            self._greeted.set_exception(StrangerError(reason) if stranger else NotDoneError(reason))
-            self._greeted.exception()  # nobody may be waiting for it
         sinks, self._sinks = self._sinks, {}
         for sink in sinks.values():
             sink(PerhapsDoneError(reason))
-
-    async def greeted(self) -> None:
-        """Returns when both sides have proven themselves; raises `NotDoneError`."""
-        await self._greeted
-
-    # -- asyncio.Protocol ------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self._handshake is not None and self._proven:
-            self.close(
-                "it does not take our proof of the cluster's secret: it has another one", stranger=True
-            )
-        elif self._handshake is not None and self._is_secure():
-            # With TLS 1.3 whoever connects is through before the server has looked at its certificate.
-            self.close("it does not take our certificate", stranger=True)
-        else:
-            self.close(str(error) if error else "the server closed the connection")
-
-    def data_received(self, data: bytes) -> None:
-        self._silent = 0
-        try:
-            for frame in self._frames.feed(data):
-                if self._handshake is not None:
-                    self._shake(self._handshake, frame)
-                else:
-                    self._take(frame)
-        except (PenstockError, HandshakeError, msgspec.MsgspecError) as error:
-            stranger = isinstance(error, HandshakeError)
-            self.close(f"what answered is no metadata server of this cluster: {error}", stranger=stranger)
-
-    # -- inside ----------------------------------------------------------------------------------------------
-
-    def _is_secure(self) -> bool:
-        return self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
-
-    def _shake(self, handshake: ClientHandshake, frame: Frame) -> None:
-        if not self._proven:
-            self._write(encode_frame(0, handshake.prove(frame.head)))
-            self._proven = True
-            return
-        handshake.finish(frame.head)
-        self._handshake = None
-        self._frames = FrameReader()
-        self.begin(Hello(PROTOCOL_VERSION, self._name), self._welcome)
-
-    def _welcome(self, outcome: Reply | ServerFailure) -> None:
-        if self._greeted.done():
-            return
-        if isinstance(outcome, ServerFailure):
-            self._greeted.set_exception(NotDoneError(str(outcome)))
-        elif isinstance(outcome.answer, Welcome):
-            self._greeted.set_result(None)
-        else:
-            said = outcome.answer.message if isinstance(outcome.answer, Failed) else "no welcome"
-            self._greeted.set_exception(NotDoneError(said))
 
     def _take(self, frame: Frame) -> None:
         answer = decode_answer(frame.head)
@@ -223,28 +187,20 @@ class ServerConnection(asyncio.Protocol):
         self._timer = None
         if not self._sinks or self.failure is not None:
             return
-        if self._silent >= SILENT_PINGS:
-            self.close(f"the server said nothing for {(SILENT_PINGS + 1) * PING_SECONDS:g} s")
-            return
-        if self._silent:
-            self._send(0, Ping(), b"")
-        if not self._paused:  # else it is us who do not listen
-            self._silent += 1
+        heard, self.stream.heard = self.stream.heard, False
+        # While it is us who do not listen it cannot be heard.
+        match self._liveness.look(heard=heard, waits=not self._paused):
+            case Sign.PROBE:
+                self._send(0, Ping(), b"")
+            case Sign.GIVE_UP:
+                self.close(f"the server said nothing for {(PINGS + 2) * PING_SECONDS:g} s")
+                return
+            case Sign.LIVES:
+                pass
         self._timer = self._loop.call_later(PING_SECONDS, self._look_alive)
 
     def _send(self, request_id: int, request: Request, body: Buffer) -> None:
-        self._write(encode_frame(request_id, encode_message(request), (body,) if body else ()))
-
-    def _write(self, pieces: Sequence[Buffer]) -> None:
-        # What is asked in one turn of the event loop goes out in one piece.
-        if not self._out:
-            self._loop.call_soon(self._flush)
-        self._out += pieces
-
-    def _flush(self) -> None:
-        out, self._out = self._out, []
-        if self._transport is not None and self.failure is None:
-            self._transport.write(b"".join(out))
+        self.stream.write(encode_frame(request_id, encode_message(request), (body,) if body else ()))
 
 
 async def connect(
@@ -254,9 +210,9 @@ async def connect(
     connection, reached = ServerConnection(secret, name), False
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await dial(lambda: connection, host, port)
+            await dial(lambda: connection.stream, host, port)
             reached = True
-            await connection.greeted()
+            await connection.greet()
     except TimeoutError as error:
         connection.close()
         silent = " (it says nothing; does it expect TLS?)" if reached else ""

@@ -12,6 +12,7 @@ from penstock.metadata.remote.settings import split_address
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.wire.metadata_messages import Failed, Request
+from penstock.wire.suspects import Suspects
 
 SUSPECT_SECONDS = 2.0
 """So long others are asked first after a server has failed."""
@@ -34,19 +35,15 @@ class Connections:
         self._dial = dial
         self._open: dict[str, ServerConnection] = {}
         self._opening: dict[str, asyncio.Task[ServerConnection]] = {}
-        self._suspects: dict[str, float] = {}
+        self._suspects = Suspects(SUSPECT_SECONDS)
 
     def trusted_first(self, addresses: Iterable[str]) -> list[str]:
-        """The same order, but for those who failed a moment ago: they are last."""
-        if not self._suspects:
-            return list(addresses)
-        now = self._clock()
-        self._suspects = {one: until for one, until in self._suspects.items() if until > now}
-        return sorted(addresses, key=lambda one: one in self._suspects)
+        """The same order, but servers that failed a moment ago are last."""
+        return self._suspects.last(addresses, self._clock())
 
     def suspect(self, address: str) -> None:
         """It failed: others are asked first for a while."""
-        self._suspects[address] = self._clock() + SUSPECT_SECONDS
+        self._suspects.note(address, self._clock())
 
     async def ask(self, address: str, request: Request, body: Buffer, seconds: float) -> Reply:
         """Asks one server; raises a `ServerFailure`, or the store's own errors as the server tells them."""

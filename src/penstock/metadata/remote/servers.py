@@ -18,6 +18,7 @@ from penstock.metadata.remote.failures import (
 from penstock.metadata.remote.settings import RemoteSettings
 from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
 from penstock.model.batch import Buffer
+from penstock.streams.waiting import came
 from penstock.wire.metadata_messages import Found, Request
 
 SHORTEST_SHARE_SECONDS = 1.0
@@ -125,12 +126,8 @@ class Servers:
 
     async def pause(self, seconds: float) -> None:
         """Waits; raises `StoreUnavailableError` at once if the store is closed meanwhile."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.connections.closed.wait()
-        except TimeoutError:
-            return
-        raise closed()
+        if await came(self.connections.closed, seconds):
+            raise closed()
 
     def unavailable(self, failures: dict[str, ServerFailure]) -> StoreUnavailableError:
         """Says what each server said."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
+from penstock.metadata.url_options import read_options, timeout_seconds
 from penstock.wire.handshake import SECRET_BYTES_AT_LEAST
 
 SCHEME = "penstock-metadata"
@@ -42,20 +43,18 @@ def parse_metadata_url(url: str, secret: bytes | None = None) -> RemoteSettings:
         raise MetadataUrlError(
             f"the URL of metadata servers begins with {SCHEME}://, not with {parts.scheme}://"
         )
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        known = ", ".join(sorted(_OPTIONS))
-        raise MetadataUrlError(
-            f"unknown option {unknown[0]} in the URL of metadata servers; there are {known}"
-        )
+    try:
+        options = read_options(parts.query, _OPTIONS, "metadata servers")
+        timeout = timeout_seconds(options, DEFAULT_TIMEOUT_SECONDS)
+    except ValueError as error:
+        raise MetadataUrlError(str(error)) from None
     if "secret_file" in options:
         secret = read_secret(Path(options["secret_file"]))
     if secret is None:
         raise MetadataUrlError(
             "metadata servers ask for the cluster's secret; add ?secret_file=FILE to their URL"
         )
-    return RemoteSettings(_addresses(parts.netloc), secret, _seconds(options.get("timeout")))
+    return RemoteSettings(_addresses(parts.netloc), secret, timeout)
 
 
 def read_secret(file: Path) -> bytes:
@@ -94,15 +93,3 @@ def _addresses(text: str) -> tuple[str, ...]:
             ) from error
         found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     return tuple(dict.fromkeys(found))
-
-
-def _seconds(text: str | None) -> float:
-    if text is None:
-        return DEFAULT_TIMEOUT_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 600:
-        raise MetadataUrlError(f"timeout={text} is not a number of seconds between 0.1 and 600")
-    return seconds

@@ -167,7 +167,10 @@ class RemoteStore:
                 except StoreUnavailableError:
                     return
             except Exception:
-                _log.exception("the metadata servers could not be followed: please report this")
+                _log.exception(
+                    "could not follow the list of metadata servers: this is a defect of Penstock; please "
+                    "report it"
+                )
                 await asyncio.sleep(MAP_PAUSE_SECONDS)
 
     def _note(self, entries: dict[str, ServerEntry], change: Change) -> None:
@@ -177,7 +180,10 @@ class RemoteStore:
             try:
                 entries[name] = decode_server(change.value)
             except msgspec.MsgspecError as error:
-                _log.error("the entry %s is not one of a metadata server: %s", change.key, error)
+                _log.error(
+                    "ignored the entry %(entry)s, which does not describe a metadata server: %(error)s",
+                    {"entry": change.key, "error": error},
+                )
         self.servers.organisation = agreed(entries)
 
 

@@ -75,7 +75,7 @@ def failed(error: Exception) -> Failed:
     for kind, name in _KINDS:
         if isinstance(error, kind):
             return Failed(name, str(error))
-    _log.error("a request failed: please report this", exc_info=error)
+    _log.error("a request failed: this is a defect of Penstock; please report it", exc_info=error)
     return Failed("bad-request", f"a defect of the metadata server; its log says more ({error})")
 
 

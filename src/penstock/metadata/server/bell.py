@@ -30,12 +30,3 @@ class Bell:
         """There may be news."""
         for event in self._listening:
             event.set()
-
-
-async def rung(event: asyncio.Event, seconds: float) -> bool:
-    """Waits for the event, so long at most; whether it came."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False

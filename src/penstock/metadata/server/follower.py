@@ -28,6 +28,7 @@ from penstock.metadata.store.interface import (
     StoreUnavailableError,
     WatchLostError,
 )
+from penstock.wire.backoff import Backoff
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
@@ -80,7 +81,7 @@ class Follower:
         self.bell.ring()
 
     async def _run(self) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         failing = False
         while True:
             try:
@@ -89,25 +90,31 @@ class Follower:
                 else:
                     await self._store.get("")  # the watch alone would not tell whether the store is back
                 if failing:
-                    _log.warning("the metadata store is back")
-                pause, failing, self.following = FIRST_PAUSE_SECONDS, False, True
+                    _log.warning("the metadata store is available again")
+                pauses.reset()
+                failing, self.following = False, True
                 self.ready.set()
                 await self._follow()
                 return
             except WatchLostError as error:
-                _log.info("the metadata is loaded anew: %s", error)
+                _log.info("reloading the metadata: %(reason)s", {"reason": error})
                 self._loaded = False
             except StoreUnavailableError as error:
                 if not failing:
-                    _log.warning("the metadata store does not answer, what is known goes on: %s", error)
+                    _log.warning(
+                        "the metadata store does not answer; the cached metadata stays in use: %(error)s",
+                        {"error": error},
+                    )
                 failing = True
             except Exception:
-                _log.exception("the metadata could not be followed; it is loaded anew: please report this")
+                _log.exception(
+                    "could not follow the metadata; reloading it. This is a defect of Penstock; please "
+                    "report it"
+                )
                 self._loaded = False
             self.following = False
             self.bell.ring()
-            await self._pause(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            await self._pause(pauses.pause())
 
     async def _load(self) -> None:
         """A server that keeps only a part does not read the whole: its part comes as it is asked for."""
@@ -146,20 +153,33 @@ class Follower:
         try:
             self._servers[name] = decode_server(change.value)
         except msgspec.MsgspecError as error:
-            _log.error("the entry %s is not one of a metadata server: %s", change.key, error)
+            _log.error(
+                "ignored the entry %(entry)s, which does not describe a metadata server: %(error)s",
+                {"entry": change.key, "error": error},
+            )
             self._servers.pop(name, None)
 
     def _reorganise(self) -> None:
         mine = self.organisation.name
         if self._servers.keys() != self.organisation.servers.keys():
-            _log.info("the metadata servers are now %s", ", ".join(sorted(self._servers)) or "none")
+            _log.info(
+                "the metadata servers are now %(servers)s",
+                {"servers": ", ".join(sorted(self._servers)) or "none"},
+            )
         for entry in self._servers.values():
             if (entry.organisation, entry.copies) != (mine, self._copies) and entry != (
                 self.organisation.servers.get(entry.name)
             ):
                 _log.warning(
-                    "metadata server %s is %s with %d copies, this one %s with %d: give all the same settings",
-                    *(entry.name, entry.organisation, entry.copies, mine, self._copies),
+                    "metadata server %(server)s is configured as %(organisation)s with %(copies)d copies, "
+                    "but this one as %(own_organisation)s with %(own_copies)d: give all the same settings",
+                    {
+                        "server": entry.name,
+                        "organisation": entry.organisation,
+                        "copies": entry.copies,
+                        "own_organisation": mine,
+                        "own_copies": self._copies,
+                    },
                 )
         self.organisation = Organisation(mine, self._copies, self._servers)
         if self.organisation.sharded:

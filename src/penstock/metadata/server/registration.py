@@ -70,19 +70,24 @@ class Registration:
                     await self._register()
                 elif not await self._store.renew(self._lease):
                     _log.warning(
-                        "the registration of metadata server %s had ended; making it anew", self._entry.name
+                        "the registration of metadata server %(server)s had expired; registering again",
+                        {"server": self._entry.name},
                     )
                     self._lease = None
                     continue
             except NameTakenError:
                 _log.error(
-                    "another metadata server calls itself %s: give each its own name. This one goes on unregistered",
-                    self._entry.name,
+                    "another metadata server has the name %(server)s: give each a different name. This "
+                    "server runs without a registration",
+                    {"server": self._entry.name},
                 )
                 return
             except (StoreUnavailableError, LeaseEndedError, VersionConflictError) as error:
                 what = "is not registered yet" if self._lease is None else "could not renew its registration"
-                _log.info("metadata server %s %s: %s", self._entry.name, what, error)
+                _log.info(
+                    "metadata server %(server)s %(what)s: %(error)s",
+                    {"server": self._entry.name, "what": what, "error": error},
+                )
                 if isinstance(error, LeaseEndedError | VersionConflictError):
                     self._lease = None
             await self._pause(self._lease_seconds / RENEWALS_PER_LEASE)

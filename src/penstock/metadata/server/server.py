@@ -140,15 +140,16 @@ class MetadataServer:
         full = len(self._connections) >= self._settings.max_connections
         if full and not self._full:
             _log.warning(
-                "%d connections, %d of them strangers: no more are taken until some end",
-                *(len(self._connections), len(self._strangers)),
+                "%(connections)d connections are open, %(strangers)d of them not authenticated: no more "
+                "are accepted until some end",
+                {"connections": len(self._connections), "strangers": len(self._strangers)},
             )
         self._full = full
         if not full:
             self._connections.add(connection)
             oldest = self._strangers.enter(connection)
             if oldest is not None:
-                self.refused("somebody who does not say who it is, for whoever comes after it")
+                self.refused("a connection that was not authenticated, to make room for a new one")
                 oldest.close()
         return not full
 
@@ -161,7 +162,9 @@ class MetadataServer:
         self._refusals += 1
         now = asyncio.get_running_loop().time()
         if now >= self._silent_until:
-            _log.warning("refused %s (%d so far)", why, self._refusals)
+            _log.warning(
+                "refused %(reason)s (%(refusals)d so far)", {"reason": why, "refusals": self._refusals}
+            )
             self._silent_until = now + REFUSALS_SAID_EVERY_SECONDS
 
     def gone(self, connection: ClientConnection) -> None:

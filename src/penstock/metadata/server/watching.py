@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from penstock.metadata.server.bell import rung
 from penstock.metadata.server.follower import Follower
 from penstock.metadata.store.interface import Change, MetadataStore, StoreUnavailableError
 from penstock.metadata.store.watchers import News
+from penstock.streams.waiting import came
 
 BEAT_SECONDS = 1.0
 STORE_WATCHES = 256
@@ -50,7 +50,7 @@ class Watching:
                 after = news.upto
                 if news.changes:
                     yield news
-                if not news.more and not await rung(bell, self._beat_seconds):
+                if not news.more and not await came(bell, self._beat_seconds):
                     yield News([], after, False)
 
     async def _news_of_store(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
@@ -83,7 +83,7 @@ class StoreWatch:
 
     async def take(self, seconds: float) -> list[Change]:
         """What has arrived; nothing after so long a time. Raises what the watch raised."""
-        await rung(self._arrived, seconds)
+        await came(self._arrived, seconds)
         self._arrived.clear()
         taken, self._pending = self._pending, []
         self._taken.set()

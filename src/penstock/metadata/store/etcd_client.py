@@ -30,6 +30,7 @@ from penstock.metadata.store.etcd_messages import Problem, StatusAnswer, TokenAn
 from penstock.metadata.store.etcd_settings import Endpoint, EtcdSettings
 from penstock.metadata.store.etcd_tls import client_context
 from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
+from penstock.streams.waiting import came
 
 QUESTIONS_AT_ONCE = 64
 CONNECT_SECONDS = 1.0
@@ -149,12 +150,8 @@ class EtcdClient:
 
     async def pause(self, seconds: float) -> None:
         """Waits; raises `StoreUnavailableError` at once if the store is closed meanwhile."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.closed.wait()
-        except TimeoutError:
-            return
-        refuse_closed()
+        if await came(self.closed, seconds):
+            refuse_closed()
 
     def close(self) -> None:
         """Lets go of all connections; whoever waits for an answer waits no longer."""

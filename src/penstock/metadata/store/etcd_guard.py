@@ -45,9 +45,9 @@ async def _lets_in(settings: EtcdSettings) -> bool:
 def complaints(settings: EtcdSettings, open_members: list[str]) -> Iterator[str]:
     """What is wrong with an etcd, each in half a sentence."""
     if settings.tls is None:
-        yield "is spoken to without TLS, so that whoever is on the way reads and changes everything"
+        yield "is used without TLS, so an attacker on the network can read and change everything"
     if open_members:
         where = "" if len(open_members) == len(settings.endpoints) else f" at {', '.join(open_members)}"
         yield (
-            f"lets anybody in{where} who reaches it: it asks neither for a certificate (--client-cert-auth) nor for a password"
+            f"accepts every client{where} that reaches it: it requires neither a certificate (--client-cert-auth) nor a password"
         )

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from penstock.metadata.url_options import read_options, timeout_seconds
 
 DEFAULT_PORT = 2379
 DEFAULT_NAMESPACE = "penstock"
@@ -70,12 +72,11 @@ def parse_etcd_url(url: str) -> EtcdSettings:
     parts = urlsplit(url)
     if parts.scheme not in ("etcd", "etcds"):
         raise EtcdUrlError(f"the URL of an etcd begins with etcd:// or etcds://, not with {parts.scheme}://")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        raise EtcdUrlError(
-            f"unknown option {unknown[0]} in the URL of etcd; there are {', '.join(sorted(_OPTIONS))}"
-        )
+    try:
+        options = read_options(parts.query, _OPTIONS, "etcd")
+        timeout = timeout_seconds(options, DEFAULT_TIMEOUT_SECONDS)
+    except ValueError as error:
+        raise EtcdUrlError(str(error)) from None
     user, password = _who(parts, options.get("password_file"))
     return EtcdSettings(
         endpoints=_endpoints(parts.netloc.rpartition("@")[2]),
@@ -83,7 +84,7 @@ def parse_etcd_url(url: str) -> EtcdSettings:
         user=user,
         password=password,
         tls=_tls(parts.scheme, options),
-        timeout_seconds=_seconds(options.get("timeout")),
+        timeout_seconds=timeout,
     )
 
 
@@ -131,15 +132,3 @@ def _tls(scheme: str, options: dict[str, str]) -> TlsFiles | None:
     if ("certificate" in files) != ("key" in files):
         raise EtcdUrlError("certificate and key go together in the URL of etcd: name both or neither")
     return TlsFiles(**files)
-
-
-def _seconds(text: str | None) -> float:
-    if text is None:
-        return DEFAULT_TIMEOUT_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 600:
-        raise EtcdUrlError(f"timeout={text} is not a number of seconds between 0.1 and 600")
-    return seconds

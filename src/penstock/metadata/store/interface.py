@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from penstock.model.errors import VersionConflictError as VersionConflictError
+
 ABSENT = 0
 """The version of a key that does not exist, and of a store that nothing was ever written to."""
 
@@ -34,10 +36,6 @@ class Change(NamedTuple):
     key: str
     value: bytes | None
     version: int
-
-
-class VersionConflictError(Exception):
-    """The entry is no longer the one the caller saw; nothing was changed."""
 
 
 class LeaseEndedError(Exception):

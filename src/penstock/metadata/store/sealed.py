@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Collection
 
-from penstock.metadata.seals import NoSealError, Sealer, Sealers, WrongSealError
+from penstock.metadata.seals.seals import NoSealError, Sealer, Sealers, WrongSealError
 from penstock.metadata.store.interface import Change, Entry, Listing, MetadataStore, RememberingStore
 from penstock.model.document import UNSEALED
 
@@ -88,10 +88,10 @@ class SealedStore:
         except NoSealError:
             if prefix in self._accepted:
                 return value
-            return self._refused(key, "has no seal: an earlier version wrote it, or somebody without the key")
+            return self._refused(key, "has no seal: an earlier version or a writer without the key wrote it")
         except WrongSealError:
             return self._refused(
-                key, "has a wrong seal: somebody without the key wrote it, or the key is another"
+                key, "has an invalid seal: a writer without the key wrote it, or the key has changed"
             )
         self._named.discard(key)
         return opened
@@ -99,7 +99,10 @@ class SealedStore:
     def _refused(self, key: str, why: str) -> bytes:
         if key not in self._named and len(self._named) < NAMED_AT_MOST:
             self._named.add(key)
-            _log.error("the entry %s in the metadata store is left alone, because it %s", key, why)
+            _log.error(
+                "ignored the entry %(entry)s in the metadata store, because it %(reason)s",
+                {"entry": key, "reason": why},
+            )
         return UNSEALED
 
 

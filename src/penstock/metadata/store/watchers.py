@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple
 
 from penstock.metadata.store.interface import Change
+from penstock.streams.waiting import came
 
 KEPT_CHANGES = 4096
 """How many changes a store remembers for watches that are behind."""
@@ -51,7 +52,7 @@ class Watchers:
                     yield change
                 after = news.upto
                 if not news.more and not self._closed:
-                    await _woken(signal, poll_seconds())
+                    await came(signal, poll_seconds())
         finally:
             self._signals.discard(signal)
 
@@ -64,11 +65,3 @@ class Watchers:
         """All watches end."""
         self._closed = True
         self.wake()
-
-
-async def _woken(signal: asyncio.Event, seconds: float | None) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await signal.wait()
-    except TimeoutError:
-        return

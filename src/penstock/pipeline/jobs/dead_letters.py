@@ -46,7 +46,7 @@ ROWS = WarehouseTable(
 _CAUSE = (
     column("queue", "string", "The queue in which they died."),
     column("reason", "string", "max-receives, expired, overflow, late, queue-deleted, dropped or ttl."),
-    column("consumer", "string", "Who had them last; empty: nobody known."),
+    column("consumer", "string", "The last consumer; empty: unknown."),
     column("fingerprint", "string", "What that consumer said, without numbers, ids and quoted text."),
 )
 HOURS = WarehouseTable(

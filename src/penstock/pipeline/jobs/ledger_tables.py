@@ -12,7 +12,7 @@ PROCESSING = Buckets("processing", 1, 1.55, 50, "milliseconds")
 
 PLACE = (
     column("queue", "string", "The queue's name."),
-    column("queue_id", "int64", "Its incarnation: another one when a queue is deleted and made anew."),
+    column("queue_id", "int64", "Its incarnation: it changes when a queue is deleted and created again."),
     column("partition", "int32", "Which partition of the queue, 0 for the first."),
     column("partition_id", "int64", "The partition's own id."),
 )

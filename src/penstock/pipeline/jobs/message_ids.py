@@ -17,7 +17,7 @@ def message_id_function(session: SparkSession) -> str:
 
 
 def _id(queue_id: int, partition: int, sequence: int) -> str:
-    from penstock.frontend.message_id import message_id
+    from penstock.frontend.messages.message_id import message_id
     from penstock.model.partition_numbers import number_of
 
     return message_id(queue_id, number_of(partition, sequence))

@@ -26,7 +26,7 @@ _REQUESTS = f"if({_IS_SUM}, messages, 1)"
 
 _KEY_COLUMNS = (
     column("account", "string", "The account that asked."),
-    column("user", "string", "The user; empty: nobody known."),
+    column("user", "string", "The user; empty: unknown."),
     column("queue", "string", "The queue's ARN; empty for an action on no queue."),
     column("action", "string", "What was asked for, such as SendMessage."),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from penstock.client.outgoing import OutgoingMessage, Sendable
+from penstock.client.produce.outgoing import OutgoingMessage, Sendable
 from penstock.pipeline.sink.identity import RowIdentities
 from penstock.pipeline.trouble import PipelineError
 

@@ -102,11 +102,10 @@ def send_rows(
     took = time.monotonic() - begun
     if identities is not None and took > window:
         log.warning(
-            "a task wrote to %r for %.0f s, longer than the queue's deduplication window of %.0f s: had it been run "
-            "again, its first rows would be there twice. Write with more partitions, or set a longer window",
-            options.target.queue,
-            took,
-            window,
+            "a task wrote to %(queue)r for %(seconds).0f s, longer than the queue's deduplication "
+            "window of %(window).0f s: if Spark had run it again, its first rows would be stored "
+            "twice. Write with more partitions, or set a longer window",
+            {"queue": options.target.queue, "seconds": took, "window": window},
         )
     return Written(sent)
 

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Iterator
 
 from penstock import BlockingClient, BlockingLog, OffsetGone
-from penstock.client.address import parse_address
-from penstock.client.blocking.client import connect_blocking_to_any
-from penstock.client.endpoints import NoEndpoint
-from penstock.client.failure import Unreached, Untrusted
+from penstock.client.blocking.connecting import connect_blocking_to_any
+from penstock.client.connection.address import parse_address
+from penstock.client.connection.endpoints import NoEndpoint
+from penstock.client.connection.failure import Unreached, Untrusted
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.source.options import Target
 from penstock.pipeline.trouble import PipelineError
@@ -125,7 +125,7 @@ def explanation(error: PenstockError, target: Target) -> str:
             )
         case ErrorCode.ACCESS_DENIED:
             return (
-                f"no permission for queue {queue!r} at {where}: {error.message}. Whoever administers the server can allow "
+                f"no permission for queue {queue!r} at {where}: {error.message}. An administrator of the server can allow "
                 "it with `penstock user policy put`"
             )
         case ErrorCode.UNREACHABLE if _NO_SERVER not in error.message:

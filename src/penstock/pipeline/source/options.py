@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from penstock.client.address import parse_address
-from penstock.client.credentials import chosen_credentials
-from penstock.client.endpoints import endpoint_urls
-from penstock.client.trust import authorities_of
+from penstock.client.connection.address import parse_address
+from penstock.client.connection.credentials import chosen_credentials
+from penstock.client.connection.endpoints import endpoint_urls
+from penstock.client.connection.trust import authorities_of
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
 from penstock.model.settings_checks import check_queue_name

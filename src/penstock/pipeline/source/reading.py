@@ -41,7 +41,10 @@ def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Ite
         if task.ranges and connection.queue_id != task.queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning("%s: what it had is not read", made_again_sentence(options))
+            log.warning(
+                "%(reason)s: the messages of the old queue are not read",
+                {"reason": made_again_sentence(options)},
+            )
             return
         for one in task.ranges:
             for slices in _gathered(_slices(connection, source, one, options)):

@@ -132,7 +132,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if begun.queue_id != queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning("%s: the query reads what is there now", made_again_sentence(options))
+            log.warning(
+                "%(reason)s: the query reads the messages of the new queue",
+                {"reason": made_again_sentence(options)},
+            )
             return {one.partition: one.begin for one in present}, begun.missing
         starts = {one.partition: one.begin for one in present} | begun.following
         checked, gaps = checked_starts(present, starts, options)
@@ -152,11 +155,16 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             source.commit_offsets(group, done.following)
         except PenstockError as error:
             said = explanation(error, self._options.target)
-            log.warning("how far the query has come was not committed for group %s: %s", group, said)
+            log.warning(
+                "could not commit the progress of the query for group %(group)s: %(error)s",
+                {"group": group, "error": said},
+            )
 
     def _report(self, gaps: dict[int, Missing]) -> None:
         if gaps:
-            log.warning("%s; the query goes on behind them", lost_sentence(self._options, gaps))
+            log.warning(
+                "%(reason)s; the query continues after them", {"reason": lost_sentence(self._options, gaps)}
+            )
 
     # -- tasks -----------------------------------------------------------------------------------------------
 
@@ -172,7 +180,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ended.queue_id != queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning("%s: what it had is not read", made_again_sentence(options))
+            log.warning(
+                "%(reason)s: the messages of the old queue are not read",
+                {"reason": made_again_sentence(options)},
+            )
             return []
         begins = {one.partition: one.begin for one in present}
         if begun.queue_id != ended.queue_id:

@@ -11,7 +11,7 @@ AUDIT = WarehouseTable(
     (
         column("time", "timestamp", "When the request came."),
         column("account", "string", "The account that asked."),
-        column("user", "string", "The user; empty: nobody known."),
+        column("user", "string", "The user; empty: unknown."),
         column("address", "string", "Where the request came from."),
         column("action", "string", "What was asked for, such as DeleteQueue."),
         column("queue", "string", "The queue's ARN; empty for an action on no queue."),

@@ -51,12 +51,12 @@ def begin_generation(
     if in_checkpoint is None:
         raise PipelineError(
             f"the tables of job {job} in {files.root} were filled through a checkpoint that is not at {checkpoint.root}. "
-            "Name it with --checkpoint, or make the tables anew from what the log still has with --rebuild"
+            "Name it with --checkpoint, or rebuild the tables from what the log still has with --rebuild"
         )
     if in_warehouse != in_checkpoint:
         raise PipelineError(
             f"the checkpoint {checkpoint.root} belongs to another warehouse than {files.root}, or to tables of job {job} "
-            "that are gone. Name another one with --checkpoint, or make the tables anew with --rebuild"
+            "that are gone. Name another one with --checkpoint, or rebuild the tables with --rebuild"
         )
     return in_checkpoint
 

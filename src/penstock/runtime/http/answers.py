@@ -5,7 +5,7 @@ from __future__ import annotations
 import http
 import re
 
-from penstock.sqs.http import HttpResponse
+from penstock.sqs.protocols.http import HttpResponse
 
 JOIN_BYTES = 16 * 1024
 """Up to this size an answer is one buffer: copying is cheaper than a vector of two pieces."""

@@ -17,7 +17,7 @@ from penstock.runtime.http.house import OVERLOADED, Guest, House
 from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.http.request_reader import SLICE_BYTES, RequestReader
 from penstock.runtime.http.under_way import FAILED, UnderWay
-from penstock.sqs.http import HttpRequest, Peer
+from penstock.sqs.protocols.http import HttpRequest, Peer
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +171,10 @@ class Arrivals:
         try:
             cancel = server.handler(request, connection.peer, exchange.reply)
         except Exception:
-            log.exception("the handler of a request from %s failed", connection.address)
+            log.exception(
+                "could not handle a request from %(address)s: this is a defect of Penstock; please report it",
+                {"address": connection.address},
+            )
             exchange.reply(server.refusal(500, FAILED))
             return
         if exchange.under_way is not None:

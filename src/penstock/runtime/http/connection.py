@@ -23,7 +23,7 @@ from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.http.request_reader import RequestReader
 from penstock.runtime.http.under_way import UnderWay
 from penstock.runtime.http.unread import unread_bytes_of
-from penstock.sqs.http import Peer
+from penstock.sqs.protocols.http import Peer
 
 
 class HttpConnection(asyncio.Protocol):

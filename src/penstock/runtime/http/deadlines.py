@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.http.waiting import Waiting
+from penstock.runtime.native.bad_connections import BadConnections
 
 LOOKS_AT_IDLE = 4
 """How often an idle connection is looked at before it is closed: it may live a quarter longer than its limit."""
@@ -147,6 +147,9 @@ class Deadlines:
             return
         if unread_bytes:
             self._bad.tell(
-                "unread", "disconnected %s: it left %d bytes unread", connection.address, unread_bytes
+                "unread",
+                "closed the connection from %(address)s: it left %(unread_bytes)d bytes unread",
+                address=connection.address,
+                unread_bytes=unread_bytes,
             )
         connection.abort()

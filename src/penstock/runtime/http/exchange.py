@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.sqs.http import HttpRequest, HttpResponse
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
 
@@ -72,4 +72,4 @@ class Exchange:
             try:
                 cancel()
             except Exception:
-                log.exception("a request could not be cancelled")
+                log.exception("could not cancel a request: this is a defect of Penstock; please report it")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from heapq import nsmallest
 from typing import Protocol
 
-from penstock.runtime.bad_connections import BadConnections
+from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.answers import plain_refusal
 from penstock.runtime.http.deadlines import Deadlines, Waiter
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
-from penstock.runtime.turn import Turn
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.runtime.native.bad_connections import BadConnections
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,10 @@ class House:
             try:
                 connection.take(data)
             except Exception:
-                log.exception("what %s sent could not be taken", connection.address)
+                log.exception(
+                    "could not process what %(address)s sent: this is a defect of Penstock; please report it",
+                    {"address": connection.address},
+                )
                 connection.abort()
 
     def writes(self, sender: Sender) -> None:
@@ -127,7 +130,7 @@ class House:
             return Refusal(503, "This server is stopping.")
         if open_connections < most:
             return None
-        self.bad.tell("full", "refused a connection: %d are open", open_connections)
+        self.bad.tell("full", "refused a connection: %(connections)d are open", connections=open_connections)
         return Refusal(503, f"This server takes {most} connections and has no room for another.")
 
     def _make_room(self) -> None:
@@ -146,7 +149,11 @@ class House:
         for connection in gone:
             connection.abort()
         if gone:
-            self.bad.tell("unused", "closed %d connections that are not used: others come", len(gone))
+            self.bad.tell(
+                "unused",
+                "closed %(connections)d idle connections to make room for new ones",
+                connections=len(gone),
+            )
 
     def forget(self, connection: Guest) -> None:
         """A connection is closed."""
@@ -160,5 +167,7 @@ class House:
             try:
                 return self._refuse(status, sentence)
             except Exception:
-                log.exception("a refusal could not be dressed")
+                log.exception(
+                    "could not format the error response: this is a defect of Penstock; please report it"
+                )
         return plain_refusal(status, sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.sqs.http import REQUEST_BYTES
+from penstock.sqs.protocols.http import REQUEST_BYTES
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE

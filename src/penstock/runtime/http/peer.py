@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.sqs.http import Peer
+from penstock.sqs.protocols.http import Peer
 
 
 def peer_of(transport: asyncio.Transport) -> Peer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from penstock.sqs.http import HttpRequest, Peer
+from penstock.sqs.protocols.http import HttpRequest, Peer
 
 FORWARDED_FOR = "x-forwarded-for"
 FORWARDED_PROTO = "x-forwarded-proto"

@@ -14,7 +14,7 @@ from penstock.runtime.http.exchange import Exchange
 from penstock.runtime.http.headers import Pairs, headers_of, is_signed_twice
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
-from penstock.sqs.http import HttpRequest, split_target
+from penstock.sqs.protocols.http import HttpRequest, split_target
 
 SLICE_BYTES = 16 * 1024
 METHODS = {

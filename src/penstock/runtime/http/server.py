@@ -13,11 +13,11 @@ import socket
 import ssl
 from email.utils import formatdate
 
-from penstock.runtime.cluster_streams import Door, Shown, listen
+from penstock.runtime.cluster.streams import Door, Shown, listen
+from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.connection import HttpConnection
 from penstock.runtime.http.house import Guest, Handler, House, Refuse
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,10 @@ class HttpServer(House):
                 if self.connections:
                     await self._empty.wait()
         except TimeoutError:
-            log.warning("dropped %d connections that did not finish in time", len(self.connections))
+            log.warning(
+                "closed %(connections)d connections that did not finish in time",
+                {"connections": len(self.connections)},
+            )
         self.drop_all()
 
     def drop_all(self) -> None:

@@ -6,9 +6,22 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock.wire.credentials import channel_of
+
 
 class TlsError(Exception):
     """The certificate or the key cannot be used; the message says which file and why."""
+
+
+class _Showing(ssl.SSLContext):
+    """A context that knows which certificate it shows."""
+
+    channel: bytes = b""
+
+
+def shown_in(context: ssl.SSLContext) -> bytes:
+    """What says which certificate a connection shows (`channel_of`); empty where the context is none of `Tls`."""
+    return context.channel if isinstance(context, _Showing) else b""
 
 
 class Tls:
@@ -43,12 +56,20 @@ class Tls:
         connection.context = self._current
 
     def _load(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = _Showing(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._least
         if self._protocols:
             context.set_alpn_protocols(self._protocols)
         load_certificate(context, self._certificate_file, self._key_file)
+        context.channel = channel_of(_first_in(self._certificate_file))
         return context
+
+
+def _first_in(file: Path) -> bytes:
+    """The certificate that is shown, in DER form; those after it say who signed it."""
+    begin, end = ssl.PEM_HEADER, ssl.PEM_FOOTER
+    first = readable("certificate", file).decode("latin-1").partition(begin)[2].partition(end)[0]
+    return ssl.PEM_cert_to_DER_cert(f"{begin}{first}{end}")
 
 
 def load_certificate(context: ssl.SSLContext, certificate_file: Path, key_file: Path) -> None:

@@ -112,7 +112,10 @@ class UnderWay:
             encoded = encode_answer(response, server.date_line, line, exchange.bodiless)
             self.served = self.served or response.status < REFUSED_STATUS
         except Exception:
-            log.exception("an answer to %s cannot be sent", connection.address)
+            log.exception(
+                "could not send an answer to %(address)s: this is a defect of Penstock; please report it",
+                {"address": connection.address},
+            )
             encoded = encode_answer(plain_refusal(500, FAILED), server.date_line, line, exchange.bodiless)
         self.used_at = server.deadlines.swept_at
         self.send(encoded)

@@ -9,8 +9,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from penstock.cluster.haproxy import haproxy_configuration
-from penstock.cluster.local_plan import ClusterPlan, balancer_plan
+from penstock.cluster.local.haproxy import haproxy_configuration
+from penstock.cluster.local.local_plan import ClusterPlan, balancer_plan
 from penstock.runtime.local_cluster.running import Running, tell
 
 PROGRAM_VARIABLE = "PENSTOCK_HAPROXY"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.local_plan import (
+from penstock.cluster.local.local_plan import (
     ROLES,
     ClusterPlan,
     Planned,
@@ -25,8 +25,8 @@ from penstock.cluster.local_plan import (
     with_guarded_etcd,
     without,
 )
-from penstock.runtime.etcd_process import EtcdMember, EtcdProcess, find_etcd
-from penstock.runtime.local_cluster import running, told
+from penstock.runtime.local_cluster import process_config as told
+from penstock.runtime.local_cluster import running
 from penstock.runtime.local_cluster.balancer import (
     balancer_command,
     find_haproxy,
@@ -34,6 +34,7 @@ from penstock.runtime.local_cluster.balancer import (
     write_configuration,
 )
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState, DirectoryError
+from penstock.runtime.local_cluster.etcd_process import EtcdMember, EtcdProcess, find_etcd
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
 from penstock.runtime.local_cluster.ports import ports_of, taken_ports
 from penstock.runtime.local_cluster.running import Running
@@ -94,7 +95,7 @@ class LocalCluster:
         state = self.directory.load()
         if state is None:
             raise DirectoryError(
-                f"{self.directory.state_file} is gone: somebody has deleted it while the cluster was in use"
+                f"{self.directory.state_file} is missing: it was deleted while the cluster was in use"
             )
         return state
 

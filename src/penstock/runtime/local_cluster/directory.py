@@ -15,12 +15,13 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from penstock.cluster.local_plan import ClusterPlan
+from penstock.cluster.local.local_plan import ClusterPlan
 from penstock.model.document import Document, DocumentReader, TooOldError
 from penstock.runtime.local_cluster.full_disk import why_not_written
 from penstock.runtime.local_cluster.running import Running, is_alive
@@ -141,12 +142,12 @@ class ClusterDirectory:
         Two at once would each start an etcd, and whoever fails would strike the other's processes off the state.
         """
         self.make()
-        with (self.path / ".starting").open("ab") as lock:
+        with self._lock_file(".starting") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise DirectoryError(
-                    f"a cluster is being started in {self.path} by somebody else; `penstock cluster status` shows it soon"
+                    f"another process is starting a cluster in {self.path}; `penstock cluster status` shows it soon"
                 ) from None
             yield
 
@@ -204,6 +205,14 @@ class ClusterDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with (self.path / ".lock").open("ab") as lock:
+        with self._lock_file(".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    def _lock_file(self, name: str) -> BinaryIO:
+        """For nobody else: who may read a file may lock it, and hold everybody up."""
+        descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _PRIVATE)
+        stream = os.fdopen(descriptor, "ab")
+        with suppress(PermissionError):  # it is somebody else's, who decides
+            os.fchmod(stream.fileno(), _PRIVATE)  # earlier versions let others read it
+        return stream

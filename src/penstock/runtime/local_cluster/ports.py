@@ -6,8 +6,8 @@ import random
 import socket
 from collections.abc import Iterable
 
-from penstock.cluster.local_plan import HOST, PORTS_OF_ROLE, Planned, Ports, Role, ports_from
-from penstock.runtime.listening import StartError
+from penstock.cluster.local.local_plan import HOST, PORTS_OF_ROLE, Planned, Ports, Role, ports_from
+from penstock.runtime.processes.listening import StartError
 
 FREE_PORTS = range(20_000, 32_000)
 """Where free ones are looked for: below those that systems give to outgoing connections, which come and go."""

@@ -12,13 +12,13 @@ import time
 
 import msgspec
 
-from penstock.metadata import sealing
-from penstock.metadata.master_key import MasterKeyError, load_or_make_master_key
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
-from penstock.metadata.seals import QUEUE_KINDS, front_end_sealers, layout_sealers
-from penstock.metadata.seen_register import SeenRegister
+from penstock.metadata.seals import sealing
+from penstock.metadata.seals.master_key import MasterKeyError, load_or_make_master_key
+from penstock.metadata.seals.seals import QUEUE_KINDS, front_end_sealers, layout_sealers
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import StoreUnavailableError, VersionConflictError
+from penstock.metadata.users.seen_register import SeenRegister
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
 KEPT_LAYOUT = ("cluster/queues/", "cluster/partitions/", "cluster/ids")

@@ -13,7 +13,7 @@ import msgspec
 
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.running import identified, is_alive
-from penstock.runtime.stop_flag import StopFlag
+from penstock.runtime.processes.stop_flag import StopFlag
 
 LOOK_SECONDS = 0.3
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

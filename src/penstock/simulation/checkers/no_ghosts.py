@@ -115,11 +115,17 @@ def _purged(life: QueueLife, delivery: DeliveredMessage, where: str) -> Iterator
             yield Violation(NAME, delivery.arrived_ms, f"{where} was delivered after the queue was purged")
 
 
+def _places(message: SentMessage) -> Iterator[tuple[int, int]]:
+    """Where it is known to have been: where it was stored, though nobody received it there, and where it was delivered."""
+    if message.fate == "stored":
+        yield message.life.queue_id, message.sequence
+    for delivery in message.deliveries:
+        yield delivery.life.queue_id, delivery.sequence
+
+
 def _deleted_ms(message: SentMessage, history: History) -> int | None:
     """When somebody was told for certain that it is deleted; None also where it may be in two places."""
-    if history.moves_lost and any(
-        (delivery.life.queue_id, delivery.sequence) in history.moves_lost for delivery in message.deliveries
-    ):
+    if history.moves_lost and not history.moves_lost.isdisjoint(_places(message)):
         return None
     times = [
         settlement.answered_ms

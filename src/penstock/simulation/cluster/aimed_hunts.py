@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.cluster.layout import PartitionEntry, partition_key
+from penstock.cluster.layout.entries import PartitionEntry, partition_key
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.tasks import Pause, Steps

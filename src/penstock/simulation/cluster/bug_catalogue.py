@@ -7,6 +7,7 @@ from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.planted_pauses import PAUSE_BUGS
 from penstock.simulation.cluster.planted_promises import PROMISE_BUGS
+from penstock.simulation.cluster.planted_sequences import SEQUENCE_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.planted_usage import USAGE_BUGS
 
@@ -21,6 +22,7 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
             **USAGE_BUGS,
             **PAUSE_BUGS,
             **PROMISE_BUGS,
+            **SEQUENCE_BUGS,
         }.items()
     },
 }

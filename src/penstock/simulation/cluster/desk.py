@@ -6,24 +6,16 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.routing.cluster_map import ClusterMap
-from penstock.routing.steps import (
-    Ask,
-    AskAnyNode,
-    ConflictError,
-    Look,
-    Outcome,
-    Put,
-    Remove,
-    Stored,
-    Until,
-)
+from penstock.routing.line_call import Call
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.partition_calls import SimulatedCalls
 from penstock.simulation.schedule import Schedule
+from penstock.steps.runner import not_carried_out
+from penstock.steps.step import Ask, Look, Put, Remove, Single, Stored, StoreStep, Until
 
 _LOOK_MS = 20
 
@@ -62,17 +54,28 @@ class Desk:
             self.map.apply(change.key, change.value)
 
     def _refresh(self, key: str, done: Callable[[], None]) -> None:
-        self.use_store(Look(key), lambda _: done())
+        self._use_store(Look(key), lambda _: done())
 
     # -- what steps are carried out with ---------------------------------------------------------------------
 
-    def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
-        """Asks somebody who leads something."""
-        self.calls.start(Ask(min(self.map.partitions), step.request), done)
+    def start(self, step: Single, done: Callable[[Any], None]) -> Call | None:
+        """See `World`. Any node: one that leads something. The map is looked at now and then."""
+        match step:
+            case Ask() if step.partition:
+                return self.calls.start(step, done)
+            case Ask():
+                return self.calls.start(Ask(step.request, partition=min(self.map.partitions)), done)
+            case Look() | Put() | Remove():
+                self._use_store(step, done)
+            case Until():
+                self._look(step.holds, self._schedule.elapsed_ms + step.wait_ms, done)
+            case _:
+                raise not_carried_out(step)
+        return None
 
-    def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
-        """Looks at the map now and then."""
-        self._look(step.holds, self._schedule.elapsed_ms + step.wait_ms, done)
+    def cancel(self, under_way: Call) -> None:
+        """See `World`."""
+        self.calls.cancel(under_way)
 
     def _look(self, holds: Callable[[], bool], end_ms: int, done: Callable[[bool], None]) -> None:
         if holds() or self._schedule.elapsed_ms >= end_ms:
@@ -80,28 +83,34 @@ class Desk:
         else:
             self._schedule.after(_LOOK_MS, lambda: self._look(holds, end_ms, done))
 
-    def use_store(self, step: Look | Put | Remove, done: Callable[[Any], None]) -> None:
+    def _use_store(self, step: StoreStep, done: Callable[[Any], None]) -> None:
         """Reads or writes the layout; the outcome is a value or an exception."""
         store = self._metadata
-        known = self._versions.get(step.key, 0)
+        looked_at = 0
 
         def carry_out() -> Any:
+            nonlocal looked_at
             match step:
                 case Look(key):
+                    looked_at = store.version
                     found = store.entries.get(key)
                     return Stored(found.value, found.version) if found is not None else Stored(None, 0)
                 case Put(key, value, version):
-                    return store.entries[key].version if store.put(key, value, version) else ConflictError()
+                    return (
+                        store.entries[key].version
+                        if store.put(key, value, version)
+                        else VersionConflictError()
+                    )
                 case Remove(key, version):
-                    return None if store.delete(key, version) else ConflictError()
+                    return None if store.delete(key, version) else VersionConflictError()
 
         def answered(outcome: Any) -> None:
             if outcome is None and not isinstance(step, Remove):
                 outcome = PenstockError(ErrorCode.METADATA_UNAVAILABLE, "the store does not answer")
             elif isinstance(step, Look) and outcome.value is not None:
                 self._heard(StoredChange(step.key, outcome.value, outcome.version))
-            elif isinstance(step, Look) and self._versions.get(step.key, 0) == known:
-                self._heard(StoredChange(step.key, None, known + 1))
+            elif isinstance(step, Look):
+                self._heard(StoredChange(step.key, None, looked_at))
             done(outcome)
 
         store.ask(self.name, carry_out, answered)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from penstock.cluster.layout import DrainEntry, drain_key, encode
+from penstock.cluster.layout.entries import DrainEntry, drain_key, encode
 from penstock.simulation.aimed_damage import AimedDamage
 from penstock.simulation.cluster.fabric import SHAPES, Fabric
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan

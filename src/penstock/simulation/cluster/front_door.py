@@ -7,9 +7,9 @@ from random import Random
 from typing import Protocol
 
 from penstock.model.errors import PenstockError
-from penstock.routing.steps import Outcome
 from penstock.simulation.network import Link
 from penstock.simulation.schedule import Schedule
+from penstock.steps.step import Outcome
 from penstock.wire import messages
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.send_order import SendOrder

@@ -12,11 +12,11 @@ from random import Random
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.routing.native_clients import NativeClients
-from penstock.routing.steps import Outcome
 from penstock.routing.subscription import Replied
 from penstock.simulation.cluster.router import RoutingClient
 from penstock.simulation.network import Link
 from penstock.simulation.schedule import Schedule
+from penstock.steps.step import Outcome
 from penstock.wire import messages
 from penstock.wire.frames import FrameReader, encode_frame
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Literal, Protocol, get_args
 
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.cluster.layout import (
+from penstock.cluster.layout.entries import (
     NEXT_ID,
     PARTITIONS,
     QUEUES,
@@ -21,7 +21,7 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.shares import share_of
+from penstock.cluster.layout.partition_settings import share_of
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.store_history import StoreHistory
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.simulation.cluster.front_ends import FrontEnds
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.router import ClusterStage, RoutingClient

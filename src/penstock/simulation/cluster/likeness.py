@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.records import Sent, decode_record
 from penstock.queue import living_files
 from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.partition_state import differences, inconsistencies
 

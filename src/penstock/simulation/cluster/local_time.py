@@ -33,12 +33,15 @@ class LocalTime:
     @property
     def now_ms(self) -> int:
         """The clock."""
-        elapsed_ms = self._schedule.elapsed_ms
-        wall_ms = self._frozen_ms if self._frozen_ms is not None else self._schedule.now_ms + self._offset_ms
-        passed_ms = elapsed_ms - self._last_elapsed_ms
-        least_us = self._last_us + passed_ms * 10 * SLOWEST_CLOCK_PERCENT
-        self._last_us, self._last_elapsed_ms = max(wall_ms * 1_000, least_us), elapsed_ms
-        return self._last_us // 1_000
+        schedule = self._schedule
+        elapsed_ms = schedule.elapsed_ms
+        wall_ms = self._frozen_ms if self._frozen_ms is not None else schedule.now_ms + self._offset_ms
+        time_us = wall_ms * 1_000
+        least_us = self._last_us + (elapsed_ms - self._last_elapsed_ms) * 10 * SLOWEST_CLOCK_PERCENT
+        if time_us < least_us:
+            time_us = least_us
+        self._last_us, self._last_elapsed_ms = time_us, elapsed_ms
+        return time_us // 1_000
 
     @property
     def elapsed_ms(self) -> int:

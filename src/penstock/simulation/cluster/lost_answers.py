@@ -105,7 +105,9 @@ def _forget_settlements(delivery: DeliveredMessage, lost: LostRecords) -> None:
         is_lost = (queue_id, sequence, delivery.lease, settlement.kind) in lost.settled
         ordinal, number = inward(sequence)
         ended = (queue_id, sequence) in lost.ended or number < lost.purged_to.get((queue_id, ordinal), 0)
-        was_gone = ended and settlement.result in ("gone", "done-or-gone")
+        # The log that said so had lost the message, and another one has brought it back.
+        was_away = (queue_id, sequence) in lost.returned
+        was_gone = (ended or was_away) and settlement.result in ("gone", "done-or-gone")
         if (is_lost and settlement.result in ("done", "done-or-gone")) or was_gone:
             settlement.result, settlement.answered_ms = "lost", None
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from penstock.backend.environment import Environment
-from penstock.backend.node import Node
-from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster.layout import NODES, PARTITIONS, decode_node, decode_partition
-from penstock.cluster.lives import new_life_ms
+from penstock.backend.node.environment import Environment
+from penstock.backend.node.node import Node
+from penstock.cluster.layout.entries import NODES, PARTITIONS, decode_node, decode_partition
+from penstock.cluster.membership.lives import new_life_ms
 from penstock.model.errors import PenstockError
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.local_time import LocalTime
 from penstock.simulation.cluster.member import Member
@@ -180,11 +180,11 @@ class ClusterMachine(Machine):
     def ship(self, node: ReplicatedNode) -> None:
         """What the node has for others leaves."""
         self.at("peers")
-        for name, buffers in node.take_peer_output():
+        for name, buffers in node.replication.take_peer_output():
             stream = self._streams.get(name)
             if stream is not None:
                 stream[1](b"".join(buffers))
-        for proposal in node.take_proposals(self._schedule.now_ms):
+        for proposal in node.replication.take_proposals(self._schedule.now_ms):
             self.at("proposal")
             if self.member is not None:
                 self.member.propose(proposal)
@@ -198,7 +198,7 @@ class ClusterMachine(Machine):
         def open_it() -> None:
             if self.is_up:
                 self._streams[name] = (FrameReader(), write, link)
-                self.call_node(lambda node: node.peer_connected(name, self._schedule.now_ms))
+                self.call_node(lambda node: node.replication.peer_connected(name, self._schedule.now_ms))
 
         self._peer_links[name] = link
         self.do(open_it)
@@ -218,7 +218,7 @@ class ClusterMachine(Machine):
     ) -> None:
         try:
             for frame in reader.feed(data):
-                node.peer_frame(name, frame, self._schedule.now_ms)
+                node.replication.peer_frame(name, frame, self._schedule.now_ms)
         except PenstockError as error:
             self._trace.add(self.name, f"cuts the stream to {name}: {error.message}")
             link.break_off()
@@ -230,6 +230,6 @@ class ClusterMachine(Machine):
             stream = self._streams.get(name)
             if stream is not None and stream[2] is link:
                 del self._streams[name]
-                self.call_node(lambda node: node.peer_disconnected(name, self._schedule.now_ms))
+                self.call_node(lambda node: node.replication.peer_disconnected(name, self._schedule.now_ms))
 
         self.do(lose)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.backend.node import Node
-from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.backend.node.node import Node
 from penstock.model.records import CATALOGUE
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation import opened_ledger
 from penstock.simulation.cluster import replicas_checked, stream_bounds
 from penstock.simulation.cluster.machine import ClusterMachine
@@ -28,6 +28,7 @@ def watch(
     """Checks a machine from now on; on one that is harmed the disk does not hold what was written to it."""
     ledger, observer = OpenedLedger(machine.identity.seed), machine.observer
     replica = ReplicaCheck(machine.name, witness, machine.identity.seed)
+    bound = stream_bounds.most_bytes(machine.options)
 
     def appended(record: AppendedRecord) -> None:
         observer(record)
@@ -53,7 +54,7 @@ def watch(
     def turned(node: ReplicatedNode) -> None:
         _note_watermarks(node, history)
         if not is_harmed():
-            for sentence in stream_bounds.passed(machine.name, node, machine.options):
+            for sentence in stream_bounds.passed(machine.name, node, bound):
                 violated(stream_bounds.NAME, sentence)
         for sentence in replica.turned(node, machine.disk, is_harmed=is_harmed()):
             violated(replicas_checked.NAME, sentence)
@@ -67,10 +68,13 @@ def watch(
 
 def _note_watermarks(node: ReplicatedNode, history: History) -> None:
     """What a client would be told that asked now: few do."""
-    state = node.replication.state
+    state, partitions = node.replication.state, node._parts.catalogue.partitions
     for partition_id, led in state.led.items():
-        partition, known = node._parts.catalogue.partitions[partition_id], state.layout.get(partition_id)
-        if not partition.settings.sorted or known is None or not state.serves(partition_id):
+        partition = partitions[partition_id]
+        if not partition.settings.sorted:
+            continue
+        known = state.layout.get(partition_id)
+        if known is None or not state.serves(partition_id):
             continue
         life = history.lives.get(known.entry.queue_id)
         if life is not None and led.primary.committed >= partition.index:

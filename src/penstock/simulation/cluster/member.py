@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.backend.replication.layout_view import Proposal
-from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, Position, encode
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import NodeEntry, Position, encode
 from penstock.cluster.membership import node_layout, node_lease
 from penstock.cluster.membership.farewell import Farewell
 from penstock.cluster.membership.node_layout import NodeLayout
@@ -19,6 +17,8 @@ from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Ask, Outcome, Put, Request, Unknown
 from penstock.metadata.store.interface import Change
 from penstock.model.records import KINDS
+from penstock.replication.primary_secondary.node.layout_view import Proposal
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.mirror import SimulatedMirror
@@ -91,6 +91,8 @@ class Member:
             for entry in sorted(self.mirror.cache.list(prefix)):
                 self._changed(Change(*entry))
             self.mirror.cache.listen(prefix, self._changed)
+        self.mirror.cache.settled_listeners.append(self._settled)
+        self._settled(self.mirror.cache.settled)
         self._tick_layout()
         self._tick_lease()
 
@@ -114,11 +116,15 @@ class Member:
                     self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
                 case node_lease.CountOn(until_ms):
                     self._host.call_node(
-                        lambda node, until_ms=until_ms: node.lease_renewed(until_ms, self._times.now_ms)  # type: ignore[misc]  # a lambda with its own value
+                        lambda node, until_ms=until_ms: node.replication.lease_renewed(
+                            until_ms, self._times.now_ms
+                        )  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.NewLife(started_ms):
                     self._host.call_node(
-                        lambda node, started_ms=started_ms: node.new_life(started_ms, self._times.now_ms)  # type: ignore[misc]  # a lambda with its own value
+                        lambda node, started_ms=started_ms: node.replication.new_life(
+                            started_ms, self._times.now_ms
+                        )  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.Registered():
                     self.office = Office(
@@ -147,6 +153,9 @@ class Member:
             self._farewell.changed(now_ms)
             self._farewell_alarm.set()
 
+    def _settled(self, version: int) -> None:
+        self._follow(self._layout.settled(version))
+
     def _tick_layout(self) -> None:
         self._follow(self._layout.tick(self._times.now_ms))
 
@@ -169,21 +178,21 @@ class Member:
         now_ms = self._times.now_ms
         match effect:
             case node_layout.ApplyNodes(nodes):
-                node.apply_nodes(nodes)
+                node.replication.apply_nodes(nodes, now_ms)
             case node_layout.ApplyEntry(entry, version):
-                node.apply_layout([(entry, version)], now_ms)
+                node.replication.apply_layout([(entry, version)], now_ms)
             case node_layout.EntryGone(partition, unreadable):
-                node.partition_gone(partition, now_ms, unreadable=unreadable)
+                node.replication.partition_gone(partition, now_ms, unreadable=unreadable)
             case node_layout.QueueNamed(name, queue_id):
-                node.queue_named(name, queue_id, now_ms)
+                node.replication.queue_named(name, queue_id, now_ms)
             case node_layout.ProposalFailed(partition):
-                node.proposal_failed(partition, now_ms)
+                node.replication.proposal_failed(partition, now_ms)
             case _:
                 pass  # not for the node
 
     def _say_positions(self, asked: list[int]) -> None:
         found: list[dict[int, Position]] = []
-        self._host.call_node(lambda node: found.append(node.positions(asked)))
+        self._host.call_node(lambda node: found.append(node.replication.positions(asked)))
         for positions in found:
             self._keep(self._lease.say_positions(positions, self._times.now_ms))
 

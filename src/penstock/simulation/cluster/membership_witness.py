@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.backend.outbox import Need
-from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster.layout import NODES, decode_node, node_key
+from penstock.cluster.layout.entries import NODES, decode_node, node_key
 from penstock.cluster.manager.office import OFFICE
 from penstock.cluster.membership.campaign import OFFICES
 from penstock.cluster.membership.store_requests import ABSENT, Delete, Put, Request
+from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.mirror import SimulatedMirror
+from penstock.simulation.cluster.seen_commitment import SeenCommitment
 from penstock.simulation.cluster.store_history import StoreHistory
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
@@ -46,18 +47,14 @@ class MembershipWitness:
 
     def started(self, name: str, node: ReplicatedNode) -> None:
         """A life of a process begins: every acknowledgement is seen from now on."""
-        outbox = node._parts.outbox
-        is_committed = outbox.is_committed
-        assert is_committed is not None
 
-        def asked(need: Need) -> bool | None:
-            state = is_committed(need)
+        def seen(need: Need) -> None:
             led = node.replication.state.led.get(need[0])
-            if state and led is not None and not led.primary.synchronous:
+            if led is not None and not led.primary.synchronous:
                 self._acknowledged_alone(name, node, need[0])
-            return state
 
-        outbox.is_committed = asked
+        outbox = node._parts.outbox
+        outbox.commitment = SeenCommitment(outbox.commitment, seen)
 
     def stood_still(self, name: str, since_ms: int, version: int) -> None:
         """A process stood still in the middle of a turn: since when by its own clock, and the store's version then."""

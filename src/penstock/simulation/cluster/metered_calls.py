@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from penstock.cluster.layout import decode_queue, queue_key
+from penstock.cluster.layout.entries import decode_queue, queue_key
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.metadata import SimulatedMetadata
@@ -24,7 +24,7 @@ from penstock.simulation.history import History
 from penstock.simulation.spool_files import FOLDER, SpoolHost
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.violation import Violation
-from penstock.sqs.http import HttpRequest, HttpResponse
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 from penstock.wire.messages import CreateQueue, DeleteQueue, Done, QueueDescription
 
 QUEUE = "metered"

@@ -14,24 +14,23 @@ from typing import NamedTuple
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.internal_log import InternalLog
-from penstock.frontend.native_names import Home
+from penstock.frontend.queues.native_names import Home
 from penstock.frontend.registry import Written
 from penstock.frontend.services import Services
-from penstock.frontend.steps import Ask, MetadataStep, RefreshEntry, Reply
-from penstock.frontend.usage_handing_on import Rest, UsageHandingOn
-from penstock.metadata.cache import MetadataCache
-from penstock.metadata.master_key import MasterKey
+from penstock.frontend.usage.handing_on import Rest, UsageHandingOn
+from penstock.frontend.usage.internal_log import InternalLog
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.metadata.seals.master_key import MasterKey
 from penstock.metadata.store.interface import StoreUnavailableError
-from penstock.metadata.user_directory import UserDirectory
+from penstock.metadata.users.directory import UserDirectory
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.routing.steps import Outcome
 from penstock.simulation.cluster.partition_calls import unreachable
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.spool_files import SimulatedSpoolFiles, SpoolHost
 from penstock.sqs.compatibility import EXTENDED
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
+from penstock.steps.step import Ask, Look, Outcome, Reply, StoreStep
 from penstock.usage.collector import UsageCollector
 from penstock.wire.messages import Request, Send, Unsubscribe
 
@@ -207,7 +206,7 @@ class MeteredFrontEnd:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: MetadataStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: Written) -> None:
         """See `Registry`: nothing that is asked for here is written down there."""
-        outcome = None if isinstance(step, RefreshEntry) else StoreUnavailableError("it is not simulated")
+        outcome = None if isinstance(step, Look) else StoreUnavailableError("it is not simulated")
         self._after(0, lambda: done(outcome))

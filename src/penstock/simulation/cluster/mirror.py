@@ -1,4 +1,4 @@
-"""A mirror of the simulated store: what `metadata/mirror.py` does over a real one, over simulated time."""
+"""A mirror of the simulated store: what `metadata/mirror/mirror.py` does over a real one, over simulated time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeVar
 
 from penstock.cluster.membership.store_requests import Delete, Look, Outcome, Put, Request, Unknown
-from penstock.metadata.cache import MetadataCache
-from penstock.metadata.mirroring import Check, Follow, ListKey, Load, LoadKnown, Mirroring, OwnRequest, Pause
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.metadata.mirror.mirroring import (
+    Check,
+    Follow,
+    ListKey,
+    Load,
+    LoadKnown,
+    Mirroring,
+    OwnRequest,
+    Pause,
+)
 from penstock.metadata.store.interface import Change, Listing
 
 Call = Callable[[], None]

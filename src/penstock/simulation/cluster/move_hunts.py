@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage

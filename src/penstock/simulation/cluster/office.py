@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.cluster.changes import Change
+from penstock.cluster.layout.changes import Change
+from penstock.cluster.layout.view import PREFIX
 from penstock.cluster.manager.loop import Write
 from penstock.cluster.manager.office import Effect, ManagerOffice
-from penstock.cluster.manager_settings import ManagerSettings
+from penstock.cluster.manager.settings import ManagerSettings
 from penstock.cluster.membership.campaign import OFFICES, Deposed, Elected
 from penstock.cluster.membership.store_requests import Ask, Delete, Done, Outcome, Put, Request
-from penstock.cluster.view import PREFIX
 from penstock.metadata.store.interface import Change as StoredChange
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.mirror import SimulatedMirror

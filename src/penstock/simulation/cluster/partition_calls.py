@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from random import Random
 
+import msgspec
+
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.line_call import Call, Cancel, Done, Effect, Finish, LookUp, Transmit
 from penstock.routing.partition_line import PartitionLines
-from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.tasks import Reply as ClientReply
+from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import Delete, Extend, Failed, Release, Unsubscribe
 
 _STRAY_SHARE = 0.03
@@ -82,7 +84,7 @@ class SimulatedCalls:
     def start(self, ask: Ask, done: Done) -> Call:
         """Asks whoever leads a partition."""
         call = self.lines.start(
-            ask._replace(patience_ms=min(ask.patience_ms, _PATIENCE_MS)), done, self._now()
+            msgspec.structs.replace(ask, patience_ms=min(ask.patience_ms, _PATIENCE_MS)), done, self._now()
         )
         self._run(within=True)
         return call

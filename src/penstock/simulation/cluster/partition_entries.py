@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.cluster import layout
-from penstock.cluster.layout import PartitionEntry, QueueEntry
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import PartitionEntry, QueueEntry
+from penstock.cluster.layout.partition_settings import share_of
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 
 
@@ -17,6 +18,8 @@ class PartitionEntries:
         self._version = -1
         self._found: Mapping[int, PartitionEntry] = {}
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
+        self._judged = (-1, False)
+        """A version of the store, and whether it was settled then."""
 
     def now(self) -> Mapping[int, PartitionEntry]:
         """What the store has at this moment; what is returned never changes."""
@@ -24,6 +27,35 @@ class PartitionEntries:
             self._version = self._metadata.version
             self._found = self._read()
         return self._found
+
+    def is_settled(self) -> bool:
+        """Whether every partition is served by as many as its queue wants, and what is deleted is gone from every node.
+
+        It is asked after every event, and only what the store has decides it.
+        """
+        version, settled = self._judged
+        if version != self._metadata.version:
+            version, settled = self._judged = (self._metadata.version, self._are_settled())
+        return settled
+
+    def _are_settled(self) -> bool:
+        entries = self.now()
+        if not all(
+            entry.serving == entry.epoch
+            and sorted(entry.in_sync) == sorted(entry.replicas)
+            and entry.hand_over_to is None
+            and not entry.leaving
+            and not entry.deleted
+            for entry in entries.values()
+        ):
+            return False
+        queues = queues_of(self._metadata)
+        return all(queue.state == "ready" for queue in queues.values()) and all(
+            len(entry.replicas) == queues[entry.queue_id].settings.replicas
+            and entry.settings == share_of(queues[entry.queue_id].settings)
+            for entry in entries.values()
+            if entry.queue_id in queues  # else its making was never finished
+        )
 
     def _read(self) -> dict[int, PartitionEntry]:
         found: dict[int, PartitionEntry] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from penstock.cluster import layout
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.witness import Witness

@@ -7,21 +7,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.backend.outbox import Need
-from penstock.backend.replication.followed import FollowedPartition
-from penstock.backend.replication.following import Follower
-from penstock.backend.replication.layout_view import KnownEntry
-from penstock.backend.replication.leadership import Leadership
-from penstock.backend.replication.leading import LedPartition
-from penstock.backend.replication.peer_stream import PeerStream
-from penstock.cluster import failover, internal_manager
-from penstock.cluster.layout import PartitionEntry
-from penstock.cluster.view import ClusterView, Seen
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.layout.view import ClusterView, Seen
+from penstock.cluster.manager import decide as internal_manager
+from penstock.cluster.manager import failover
 from penstock.queue.partition import Partition
-from penstock.replication.primary_secondary import secondary
-from penstock.replication.primary_secondary.epochs import EpochHistory
-from penstock.replication.primary_secondary.primary import Primary
-from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.core import secondary
+from penstock.replication.primary_secondary.core.epochs import EpochHistory
+from penstock.replication.primary_secondary.core.primary import Primary
+from penstock.replication.primary_secondary.core.secondary import Secondary
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry
+from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_order
 from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout import QUEUES, QueueEntry, decode_partition, encode, partition_key
-from penstock.cluster.shares import carried, share_of
+from penstock.cluster.layout.entries import QUEUES, QueueEntry, decode_partition, encode, partition_key
+from penstock.cluster.layout.partition_settings import carried, share_of
 from penstock.model.batch import Buffer
+from penstock.model.errors import VersionConflictError
 from penstock.model.settings import QueueSettings
-from penstock.queue import settling
-from penstock.queue.decision import Decision
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Decision
 from penstock.queue.partition import Partition
 from penstock.routing import altering, browsing, sending
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import Ask, ConflictError, Look, Put, Reply, Steps, Stored
 from penstock.simulation.planted_patches import Patch
+from penstock.steps.step import Ask, Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import Purge, Send
 
 
@@ -38,7 +39,7 @@ def purges_alone() -> Sequence[Patch]:
 def purges_one_partition() -> Sequence[Patch]:
     def purge(context: RoutingContext, request: Purge) -> Steps[Reply]:
         first = context.queue(request.queue_id).partitions[0]
-        reply: Reply = yield Ask(first, Purge(first))
+        reply: Reply = yield Ask(Purge(first), partition=first)
         return reply
 
     return [(browsing, "purge", purge)]
@@ -58,7 +59,7 @@ def carries_old_settings() -> Sequence[Patch]:
             changed = msgspec.structs.replace(entry, settings=settings)
             try:
                 yield Put(partition_key(partition), encode(changed), stored.version)
-            except ConflictError:
+            except VersionConflictError:
                 return (yield from alter_partition(partition, queue))
         return settings
 

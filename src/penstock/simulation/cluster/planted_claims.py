@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.queue import id_claims
-from penstock.queue.decision import Decision
+from penstock.queue.decisions.decision import Decision
 from penstock.queue.partition import Partition
+from penstock.queue.state import id_claims
 from penstock.routing.claiming import Claims
-from penstock.routing.steps import Steps
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.queue_plan import QueuePlan
+from penstock.steps.step import Steps
 
 
 def claims_are_left_out() -> Sequence[Patch]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.backend.replication import cutting, whole_state
-from penstock.backend.replication.cutting import Cutter
-from penstock.backend.replication.followed import FollowedPartition
+from penstock.backend.node import whole_state
 from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.node.follower import cutting
+from penstock.replication.primary_secondary.node.follower.cutting import Cutter
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
 from penstock.simulation.planted_patches import Patch, forget_producers
 
 

@@ -6,20 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from penstock.backend.replication.layout_view import KnownEntry
-from penstock.backend.replication.leadership import Leadership
 from penstock.model.records import Deleted
 from penstock.model.runs import Runs
-from penstock.queue import settling
-from penstock.queue.decision import Decision, Outcome, Written
+from penstock.queue.decisions import settle as settling
+from penstock.queue.decisions.decision import Decision, Outcome, Written
 from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry
+from penstock.replication.primary_secondary.node.leader.leadership import Leadership
 from penstock.routing import browsing
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import Ask, Reply, Steps, ask_all
 from penstock.simulation import planted_ordering, planted_patches
 from penstock.simulation.cluster.scenario import LOSING_HUNTS, ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.queue_plan import QueuePlan
+from penstock.steps.asking import ask_all
+from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import Count, Purge
 
 
@@ -77,7 +78,7 @@ def _purges_leave_a_partition() -> Sequence[Patch]:
         queue = context.queue(request.queue_id)
         if queue.settings.replication != "async" or len(queue.partitions) == 1:
             return (yield from real(context, request))
-        asks = [Ask(partition, Purge(partition)) for partition in queue.partitions[:-1]]
+        asks = [Ask(Purge(partition), partition=partition) for partition in queue.partitions[:-1]]
         return Reply(Count(sum(count.messages for count in (yield from ask_all(asks, Count)))))
 
     real = browsing.purge

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from penstock.cluster.layout import NEXT_ID
+from penstock.cluster.layout.entries import NEXT_ID
 from penstock.cluster.manager.loop import ManagerLoop, Write
 from penstock.cluster.membership.campaign import Campaign
 from penstock.cluster.membership.held_lease import HeldLease
 from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Outcome, Renewed
-from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import Change, Listing
 from penstock.routing import creating, deleting
 from penstock.routing.context import FreeIds
-from penstock.routing.steps import Look, Put, Reply, Steps, Stored
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
+from penstock.steps.step import Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import DeleteQueue, Done
 
 

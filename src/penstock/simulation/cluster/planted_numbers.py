@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.backend.replication import skipping
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.settings import Replication
-from penstock.queue.leases import LeaseTable
 from penstock.queue.partition import Partition
+from penstock.queue.state.leases import LeaseTable
+from penstock.replication.primary_secondary.node.leader import number_skips as skipping
 from penstock.simulation.planted_patches import Patch
 
 

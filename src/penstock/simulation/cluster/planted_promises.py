@@ -14,12 +14,12 @@ from penstock.model.runs import count_of
 from penstock.routing import attempts
 from penstock.routing.attempts import Attempts
 from penstock.routing.native_clients import NativeClients
-from penstock.routing.steps import Outcome
 from penstock.routing.subscription import Replied, Subscription
 from penstock.simulation import planted_deletion
 from penstock.simulation.cluster.planted_changes import carries_old_settings
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
+from penstock.steps.step import Outcome
 from penstock.wire import messages
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from penstock.frontend.internal_log import InternalLog
-from penstock.frontend.recorded_answers import RecordedAnswers
-from penstock.frontend.steps import Steps
 from penstock.frontend.telling import tell
+from penstock.frontend.usage.internal_log import InternalLog
+from penstock.frontend.usage.recorded_answers import RecordedAnswers
 from penstock.model.batch import Buffer
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
+from penstock.steps.step import Steps
 from penstock.usage import collector
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import UsageCollector

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.cluster.layout import decode_queue, queue_key
+from penstock.cluster.layout.entries import decode_queue, queue_key
 from penstock.model.errors import ErrorCode
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.metadata import SimulatedMetadata

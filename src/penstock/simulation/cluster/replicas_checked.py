@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.backend.node import Node
-from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.backend.node.node import Node
 from penstock.model.batch import Batch
 from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files
-from penstock.queue.chunk_image import ELSEWHERE
 from penstock.queue.partition import Partition
+from penstock.queue.snapshot.chunk_image import ELSEWHERE
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.observed_store import AppendedRecord
@@ -34,10 +34,13 @@ class ReplicaCheck:
         self._seed = seed
         self._logs: dict[int, tuple[int, int]] = {}
         """By partition: the newest epoch of its log and its last record, after the last turn."""
+        self._appended = -1
+        """How far the journal went then: every change of a log is written there at the same moment."""
 
     def opened(self, node: Node, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
         """A process is up: what is not as the records say."""
         self._logs.clear()
+        self._appended = -1
         catalogue = node._parts.catalogue
         for queue_id, partition in sorted(catalogue.partitions.items()):
             if queue_id not in catalogue.damage:
@@ -50,6 +53,10 @@ class ReplicaCheck:
 
     def turned(self, node: ReplicatedNode, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
         """A turn is over: what is wrong about what was cut in it."""
+        position = node._parts.store.appended_position
+        if position == self._appended:
+            return
+        self._appended = position
         catalogue, lineage = node._parts.catalogue, self._witness.lineage
         for queue_id, partition in catalogue.partitions.items():
             now, before = (partition.epochs.last, partition.index), self._logs.get(queue_id)
@@ -62,7 +69,11 @@ class ReplicaCheck:
             if common == before[1]:
                 continue  # nothing is gone
             known = node.replication.state.layout.get(queue_id)
-            unclean = known.entry.unclean if known is not None else 0
+            followed = node.replication.follower.partitions.get(queue_id)
+            unclean = max(
+                known.entry.unclean if known is not None else 0,
+                followed.unclean if followed is not None else 0,
+            )
             for writer, index in self._witness.committed(queue_id, unclean).items():
                 if common < index <= before[1] and lineage.at(queue_id, before[0], index) == writer:
                     yield (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.backend.replication.whole_state import is_missing_batches
+from penstock.backend.node.whole_state import is_missing_batches
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.lineage import Lineage
 
 
@@ -21,10 +21,13 @@ class Confirmations:
         self._confirmed: dict[str, dict[int, tuple[int, int]]] = {}
         self.damaged: str | None = None
         """The node whose disk is damaged or replaced in this run: nothing is expected of it."""
+        self._appended: dict[str, int] = {}
+        """By node: how far its journal went when its partitions were last looked at."""
 
     def watch(self, name: str, node: ReplicatedNode) -> None:
         """A life of a node begins: everything that it confirms is seen from now on."""
         follower, confirmed = node.replication.follower, self._confirmed.setdefault(name, {})
+        self._appended.pop(name, None)
         confirm = follower.confirm
 
         def seen() -> None:
@@ -39,7 +42,14 @@ class Confirmations:
         follower.confirm = seen  # type: ignore[method-assign]  # for one life of one node
 
     def turned(self, name: str, node: ReplicatedNode) -> None:
-        """What was cut, dropped, or replaced by another state since counts no more."""
+        """What was cut, dropped, or replaced by another state since counts no more.
+
+        Each of that, like every other change of a log, is written to the journal at the same moment.
+        """
+        position = node._parts.store.appended_position
+        if self._appended.get(name) == position:
+            return
+        self._appended[name] = position
         confirmed, partitions = self._confirmed.get(name, {}), node._parts.catalogue.partitions
         gone: list[int] = []
         for queue_id, (index, epoch) in confirmed.items():

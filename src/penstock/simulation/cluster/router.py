@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
 from penstock.model.errors import ERRORS, ErrorCode, PenstockError
 from penstock.routing.context import RoutingContext
-from penstock.routing.errand import Errand
 from penstock.routing.line_call import Call
-from penstock.routing.router import route
-from penstock.routing.steps import Ask, Outcome
+from penstock.routing.router import routed
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
@@ -22,6 +21,9 @@ from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
 from penstock.simulation.trace import Trace
 from penstock.simulation.workload.stage import MOVED_TO, Stage
+from penstock.steps.runner import StepRunner
+from penstock.steps.step import Ask, Outcome, Single
+from penstock.steps.step import Reply as RoutedReply
 from penstock.wire import messages
 
 _STALE_SHARE = 0.3
@@ -36,30 +38,24 @@ class NotedDesk:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._asked: list[tuple[Call, list[Outcome]]] = []
-        self.ask_any_node = desk.ask_any_node
-        self.use_store = desk.use_store
-        self.wait_until = desk.wait_until
 
-    @property
-    def calls(self) -> NotedDesk:
+    def start(self, step: Single, done: Callable[[Any], None]) -> Call | None:
         """See `World`."""
-        return self
-
-    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> Call:
-        """See `Calls`."""
+        if not isinstance(step, Ask) or not step.partition:
+            return self._desk.start(step, done)
         outcomes: list[Outcome] = []
 
         def answered(outcome: Outcome) -> None:
             outcomes.append(outcome)
             done(outcome)
 
-        call = self._desk.calls.start(ask, answered)
+        call = self._desk.calls.start(step, answered)
         self._asked.append((call, outcomes))
         return call
 
-    def cancel(self, call: Call) -> None:
-        """See `Calls`."""
-        self._desk.calls.cancel(call)
+    def cancel(self, under_way: Call) -> None:
+        """See `World`."""
+        self._desk.cancel(under_way)
 
     def asked_again(self) -> bool:
         """Whether something was settled of which an earlier attempt may have been carried out."""
@@ -91,7 +87,7 @@ class RoutingClient(SimulatedClient):
             now_ms=lambda: self._schedule.now_ms,
             load=self._desk.calls.load,
         )
-        self._errands: dict[int, Errand[Call]] = {}
+        self._runners: dict[int, StepRunner[RoutedReply, Call]] = {}
         self._number = 0
 
     def ask(self, request: messages.Request, body: bytes, timeout_ms: int, done: Done) -> None:
@@ -102,7 +98,7 @@ class RoutingClient(SimulatedClient):
             nonlocal is_open
             if is_open:
                 is_open = False
-                self._errands.pop(number, None)
+                self._runners.pop(number, None)
                 done(reply)
 
         def ended(outcome: Outcome, *, again: bool) -> None:
@@ -124,8 +120,8 @@ class RoutingClient(SimulatedClient):
             done(outcome, again=desk.asked_again())
 
         self._number = number = self._number + 1
-        self._errands[number] = errand = Errand(route(self._context, request, body), desk, ended)
-        errand.start()
+        self._runners[number] = runner = routed(self._context, request, body, desk, ended)
+        runner.start()
         return number
 
     def stop(self) -> None:
@@ -164,9 +160,9 @@ class RoutingClient(SimulatedClient):
     def tell(self, request: messages.Request) -> None:
         """Ends the wait of a request, at the nodes that were asked."""
         assert isinstance(request, messages.Unsubscribe)
-        errand = self._errands.get(request.subscription)
-        if errand is not None:
-            errand.cancel()
+        runner = self._runners.get(request.subscription)
+        if runner is not None:
+            runner.stop_waiting()
 
     def disconnect(self) -> None:
         """Breaks all its connections."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from penstock.cluster.layout import PARTITIONS, DrainEntry, decode_partition, drain_key, encode
+from penstock.cluster.layout.entries import PARTITIONS, DrainEntry, decode_partition, drain_key, encode
 from penstock.cluster.manager.office import OFFICE
 from penstock.cluster.membership.campaign import OFFICES
 from penstock.simulation.cluster.machine import ClusterMachine

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.backend.replication import leading, peer_stream
-from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.backend.node import whole_state
+from penstock.replication.primary_secondary.node import peer_stream
+from penstock.replication.primary_secondary.node.leader import sender as leading
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.storage import replica_log
 from penstock.storage.options import StorageOptions
 
 NAME = "I13"
 
 
-def passed(name: str, node: ReplicatedNode, options: StorageOptions) -> Iterator[str]:
-    """Streams with more under way than a window and one piece of data."""
-    piece = max(leading.APPEND_BYTES, replica_log.READ_BYTES, replica_log.IMAGE_PART_BYTES)
-    bound = peer_stream.WINDOW_BYTES + piece + options.entry_bytes_max
+def most_bytes(options: StorageOptions) -> int:
+    """A window, the piece that filled it, and one that was being read meanwhile; each of both may end beyond its size."""
+    filling = max(leading.APPEND_BYTES, replica_log.IMAGE_PART_BYTES)
+    read = max(replica_log.READ_BYTES, whole_state._WALK_BYTES)
+    beyond = options.entry_bytes_max + peer_stream.FRAME_OVERHEAD_BYTES
+    return peer_stream.WINDOW_BYTES + filling + read + 2 * beyond
+
+
+def passed(name: str, node: ReplicatedNode, bound: int) -> Iterator[str]:
+    """Streams with more under way than the bound."""
     for other, stream in node.replication.state.streams.items():
         under_way = stream.sent_bytes - stream.confirmed_bytes
         if under_way > bound:

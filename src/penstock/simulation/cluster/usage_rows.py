@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 
 from penstock.columnar.reading import Row, rows_of
 from penstock.columnar.usage import USAGE
-from penstock.frontend.record_usage import CANCELLED, SUCCEEDED
+from penstock.frontend.usage.record_usage import CANCELLED, SUCCEEDED
 from penstock.model.batch import Batch
 from penstock.model.records import Sent, decode_record
 from penstock.simulation.cluster.metered_front_end import Life, MeteredFrontEnd
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.violation import Violation
-from penstock.sqs.answers import REQUEST_ID
-from penstock.sqs.http import HttpResponse
+from penstock.sqs.protocols.answers import REQUEST_ID
+from penstock.sqs.protocols.http import HttpResponse
 
 NAME = "I12"
 _SHOWN = 5

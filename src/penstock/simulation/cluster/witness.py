@@ -8,13 +8,15 @@ which every later primary must have too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from penstock.backend.outbox import Need
-from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.model.records import CATALOGUE, EpochBegan, Sent, decode_record
 from penstock.queue.partition import Partition
+from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.lineage import Lineage
 from penstock.simulation.cluster.restarts import Confirmations
+from penstock.simulation.cluster.seen_commitment import SeenCommitment
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
@@ -82,16 +84,7 @@ class Witness:
             self._violated("I10", sentence)
         self.confirmations.watch(name, node)
         outbox = node._parts.outbox
-        is_committed = outbox.is_committed
-        assert is_committed is not None
-
-        def asked(need: Need) -> bool | None:
-            state = is_committed(need)
-            if state:
-                self._acknowledged(name, node, need)
-            return state
-
-        outbox.is_committed = asked
+        outbox.commitment = SeenCommitment(outbox.commitment, partial(self._acknowledged, name, node))
 
     def stood_still(self, name: str, since_ms: int) -> None:
         """A process is about to stand still in the middle of a turn: since when by its own clock."""
@@ -109,27 +102,29 @@ class Witness:
 
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
+        me = (name, life)
         for queue_id, led in node.replication.state.led.items():
-            me = (name, life)
-            leader = self._leaders.setdefault((queue_id, led.epoch), me)
+            key = (queue_id, led.epoch)
+            leader = self._leaders.setdefault(key, me)
             if leader != me:
                 self._violated(
                     "I8", f"epoch {led.epoch} of partition {queue_id} is led by {leader} and by {me}"
                 )
+            committed = led.primary.committed
+            if committed <= self._seen.get(key, 0):
+                continue
             known = node.replication.state.layout.get(queue_id)
             if known is None or known.entry.serving != led.epoch:
                 continue  # it has acknowledged nothing yet, and may be replaced by one in sync before (`in_sync_before`)
-            committed = led.primary.committed
-            if committed > self._seen.get((queue_id, led.epoch), 0):
-                self._seen[queue_id, led.epoch] = committed
-                self._advanced(
-                    name,
-                    queue_id,
-                    led.epoch,
-                    committed,
-                    synchronous=led.primary.synchronous,
-                    unclean=known.entry.unclean,
-                )
+            self._seen[key] = committed
+            self._advanced(
+                name,
+                queue_id,
+                led.epoch,
+                committed,
+                synchronous=led.primary.synchronous,
+                unclean=known.entry.unclean,
+            )
         self.confirmations.turned(name, node)
         written = self._written.pop(name, None)
         if written:

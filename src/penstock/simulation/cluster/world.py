@@ -7,9 +7,8 @@ from functools import partial
 from random import Random
 from types import MappingProxyType
 
-from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry
-from penstock.cluster.shares import share_of
+from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.entries import NodeEntry
 from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
@@ -27,7 +26,7 @@ from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
-from penstock.simulation.cluster.partition_entries import PartitionEntries, queues_of
+from penstock.simulation.cluster.partition_entries import PartitionEntries
 from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
@@ -39,6 +38,7 @@ from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
+from penstock.simulation.sizes import small_sizes
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.sizes.usage_sizes import with_usage_sizes
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
@@ -131,7 +131,8 @@ class ClusterWorld:
             trace,
             self.faults.counts,
         )
-        self.entries = PartitionEntries(self.metadata).now
+        self.layout = PartitionEntries(self.metadata)
+        self.entries = self.layout.now
         surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
@@ -180,10 +181,10 @@ class ClusterWorld:
         self.store_faults.heal()
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
-        self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
+        self._wait_for("every replica is in sync again", self.layout.is_settled, _HEALED_MS)
         self._check_library()
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
-        self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
+        self._wait_for("every replica is in sync", self.layout.is_settled, _HEALED_MS)
         self._check_visits()
         self._check_alike()
         self._check_numbers()
@@ -238,26 +239,6 @@ class ClusterWorld:
         """Nobody is on its way out, or down because it was."""
         return all(machine.is_up and not machine.is_leaving for machine in self.machines.values())
 
-    def _all_in_sync(self) -> bool:
-        """Every partition is served by as many as its queue wants; what is deleted is gone from every node."""
-        entries = self.entries()
-        if not all(
-            entry.serving == entry.epoch
-            and sorted(entry.in_sync) == sorted(entry.replicas)
-            and entry.hand_over_to is None
-            and not entry.leaving
-            and not entry.deleted
-            for entry in entries.values()
-        ):
-            return False
-        queues = queues_of(self.metadata)
-        return all(queue.state == "ready" for queue in queues.values()) and all(
-            len(entry.replicas) == queues[entry.queue_id].settings.replicas
-            and entry.settings == share_of(queues[entry.queue_id].settings)
-            for entry in entries.values()
-            if entry.queue_id in queues  # else its making was never finished
-        )
-
     def _wait_for(self, what: str, condition: Callable[[], bool], most_ms: int) -> None:
         if self.schedule.run(condition, most_ms):
             return
@@ -291,7 +272,7 @@ class ClusterWorld:
                 self.violations += keeping.check(log, entry.unclean, self.schedule.now_ms)
         self.tasks.start(keeping.keepers.delete())
         self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
-        self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+        self._wait_for("nothing of it is left", self.layout.is_settled, _HEALED_MS)
 
     def _check_library(self) -> None:
         """A subscription that lasted through everything gets what is in its queue."""
@@ -306,17 +287,9 @@ class ClusterWorld:
         if (visitor := self.special.visitor) is not None:
             self.tasks.start(visitor.leave())
             self._wait_for("the visitor's queue is gone", lambda: not self.tasks.active, _AUDITED_MS)
-            self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+            self._wait_for("nothing of it is left", self.layout.is_settled, _HEALED_MS)
             self.violations += visitor.violations
             self.faults.counts["idle queue gone"] += visitor.expired
-
-    def _say_when_sent(self) -> None:
-        """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
-        for message in self.history.messages.values():
-            if message.life.settings[0].partitions > 1 and message.fate == "stored":
-                times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
-                message.sent_ms = min([message.sent_ms, *times])
-                message.sent_at_most = not times
 
     def _gather_logs(self) -> None:
         """The records of queues of one partition, for checkers that read them."""
@@ -335,7 +308,7 @@ class ClusterWorld:
         history = self.history
         if self.scenario.has_rivals or self.scenario.remakes_targets:
             self.stage.answers.mark_deletions(history)
-        self._say_when_sent()
+        self.history.say_when_sent()
         self._gather_logs()
         logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))
         history.unclean = {log.queue_id for log in logs if log.unclean}
@@ -382,6 +355,7 @@ def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
     """What is small in the run of a seed: by chance, and what its scenario is about."""
     scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
     sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
+    sizes = small_sizes.for_queues(sizes, len(scenario.base.queues))
     return with_usage_sizes(sizes, Random(f"usage sizes: {seed}")) if scenario.is_metered else sizes
 
 

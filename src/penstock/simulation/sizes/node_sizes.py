@@ -17,7 +17,7 @@ STORAGE = (
         "IMAGE_PART_BYTES",
         (120, 250, 1_000, 4_000),
         "a state sent in one part or in several",
-        ("backend.replication.whole_state",),
+        ("backend.node.whole_state",),
     ),
     *sizes_of(
         "storage.replica_log",
@@ -83,134 +83,153 @@ STORAGE = (
 """Journal, segments, snapshots."""
 
 BACKEND = (
-    Size("backend.administration", "_QUEUES_PER_PAGE", (1, 2), "a list of queues in one page or in several"),
+    Size(
+        "backend.admin.administration",
+        "_QUEUES_PER_PAGE",
+        (1, 2),
+        "a list of queues in one page or in several",
+    ),
     *sizes_of(
-        "backend.bodies",
+        "backend.receive.bodies",
         ("_COLD_AT_ONCE", (1, 3), "batches read ahead of a move in one job or in several"),
         ("_JOINED_BYTES", (1, 64), "small slices joined or sent as they are"),
     ),
-    Size("backend.catalogue", "_QUEUES_AT_ONCE", (1, 2), "queues of the catalogue in one page or in several"),
+    Size(
+        "backend.admin.catalogue",
+        "_QUEUES_AT_ONCE",
+        (1, 2),
+        "queues of the catalogue in one page or in several",
+    ),
     *sizes_of(
-        "backend.checkpoints",
+        "backend.upkeep.checkpoints",
         ("_POSITIONS_PER_COPY", (1, 2, 9), "the copies of a queue in one job or in several"),
         ("_PLACES_PER_TURN", (1, 100), "what a checkpoint copies, looked for in one turn or in several"),
         ("_SPARSE", (1, 2), "how empty a segment is when what lives in it is moved on"),
         ("_RETRY_MS", (30, 200), "a checkpoint that failed tried again soon or late"),
     ),
     Size(
-        "backend.idle_expiry", "_RETRY_MS", (30, 200), "an idle queue that could not be deleted, tried again"
+        "backend.upkeep.idle_expiry",
+        "_RETRY_MS",
+        (30, 200),
+        "an idle queue that could not be deleted, tried again",
     ),
-    Size("backend.idle_queues", "_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
-    Size("backend.keeping_up", "_RETRY_MS", (5, 30), "upkeep without room in the journal, tried again"),
+    Size("backend.upkeep.idle_queues", "_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
     Size(
-        "backend.lifecycle_reports",
+        "backend.upkeep.keeping_up", "_RETRY_MS", (5, 30), "upkeep without room in the journal, tried again"
+    ),
+    Size(
+        "backend.lifecycle.reports",
         "RETRY_MS",
         (5, 30),
         "a report without room in the journal, tried again",
-        ("backend.replication.lifecycle_sending",),
+        ("replication.primary_secondary.node.leader.lifecycle_sending",),
     ),
     *sizes_of(
-        "backend.log_membership",
+        "backend.logs.membership",
         ("_RETRY_MS", (5, 30), "a member's end without room in the journal, tried again"),
         ("_GROUPS_PER_PAGE", (1, 2), "a list of groups in one page or in several"),
     ),
     *sizes_of(
-        "backend.log_reading",
+        "backend.logs.reading",
         ("_BATCHES_AT_ONCE", (1, 3), "a read of a log that gives all batches or some"),
         ("_JOBS_AT_ONCE", (1,), "reads of logs at the same time or in line"),
         ("_JOINED_BYTES", (1, 64), "small batches joined or sent as they are"),
     ),
-    Size("backend.log_waiting", "_STALE_AT_LEAST", (1, 4), "deadlines of readers kept or swept out"),
-    Size("backend.member_leases", "_STALE_AT_LEAST", (1, 4), "ends of members' leases kept or swept out"),
-    Size("backend.waiting", "_STALE_AT_LEAST", (1, 4), "places of receivers kept or swept out"),
-    Size("backend.upkeep_times", "_STALE_AT_LEAST", (1, 4), "times of queues kept or swept out"),
-    Size("backend.node", "_MOVES_PER_TURN", (1, 2), "queues that move messages in one turn or in several"),
-    Size("backend.sends", "CLOCK_RETRY_MS", (1, 100), "how often an uncertain clock is asked"),
+    Size("backend.logs.waiting", "_STALE_AT_LEAST", (1, 4), "deadlines of readers kept or swept out"),
+    Size(
+        "backend.logs.member_leases", "_STALE_AT_LEAST", (1, 4), "ends of members' leases kept or swept out"
+    ),
+    Size("backend.receive.waiting", "_STALE_AT_LEAST", (1, 4), "places of receivers kept or swept out"),
+    Size("backend.upkeep.upkeep_times", "_STALE_AT_LEAST", (1, 4), "times of queues kept or swept out"),
+    Size(
+        "backend.node.node", "_MOVES_PER_TURN", (1, 2), "queues that move messages in one turn or in several"
+    ),
+    Size("backend.send.sends", "CLOCK_RETRY_MS", (1, 100), "how often an uncertain clock is asked"),
 )
 """The node."""
 
 REPLICATION = (
     *sizes_of(
-        "backend.replication.cluster_moves",
+        "replication.primary_secondary.node.moves.cluster_moves",
         ("RETRY_MS", (20, 60), "a move that failed tried again soon or late"),
         ("ANSWER_MS", (40, 300), "a move that is answered in time or given up"),
         ("JOURNEYS_AT_ONCE", (1, 2), "moves to all targets at once or in turns"),
     ),
     *sizes_of(
-        "backend.replication.installing",
+        "replication.primary_secondary.node.follower.installing",
         ("BYTES_PER_TURN", (1, 500, 5_000), "a state written in one turn or in several"),
         ("PAGES_PER_TURN", (1,), "pages of a state built one at a time or two"),
         ("RETRY_MS", (20, 200), "a state that found no room in the journal, tried again"),
     ),
     Size(
-        "backend.replication.read_proofs",
+        "replication.primary_secondary.node.leader.read_proofs",
         "READ_MS",
         (100, 400),
         "a read that is answered at once or waits for the word of replicas",
     ),
     Size(
-        "backend.replication.leading",
+        "replication.primary_secondary.node.leader.sender",
         "APPEND_BYTES",
         (1, 300, 3_000),
         "records sent in one message or in several",
     ),
     *sizes_of(
-        "backend.replication.lifecycle_sending",
+        "replication.primary_secondary.node.leader.lifecycle_sending",
         ("LAST_WORDS_MS", (50, 500), "a partition dropped with or without its last rows"),
         ("_UNCOMMITTED_MS", (1, 50), "rows that are committed yet or not"),
     ),
     Size(
-        "backend.replication.peer_stream",
+        "replication.primary_secondary.node.peer_stream",
         "WINDOW_BYTES",
         (1, 500, 5_000),
         "a stream with room or one that waits",
     ),
     *sizes_of(
-        "backend.replication.proposing",
+        "replication.primary_secondary.node.proposing",
         ("LOOK_MS", (5, 200), "how often a primary looks at its replicas"),
         ("RETRY_MS", (20, 60), "a proposal without an answer, asked again"),
         ("STALL_MS", (40,), "a primary that was on time or stood still"),
     ),
     Size(
-        "backend.replication.recent_entries",
+        "replication.primary_secondary.node.leader.recent_entries",
         "RECENT_BYTES",
         (1, 1_000, 10_000),
         "records sent from memory or from the journal",
     ),
     Size(
-        "backend.replication.replication",
+        "replication.primary_secondary.node.replication",
         "_AGAIN_MS",
         (1, 60),
         "what found no room in the journal, tried again",
     ),
     *sizes_of(
-        "backend.replication.whole_state",
+        "backend.node.whole_state",
         ("_WALK_MESSAGES", (1, 3, 20), "batches of a state read in one step or in several"),
         ("_WALK_BYTES", (1, 300, 3_000), "the same by their bytes"),
         ("_WALK_BATCHES", (1, 3), "the same for a log"),
     ),
     Size(
-        "replication.primary_secondary.epochs",
+        "replication.primary_secondary.core.epochs",
         "EPOCHS_REMEMBERED",
         (1, 2, 3),
         "logs that part in an epoch that is remembered or not",
     ),
     Size(
-        "replication.primary_secondary.follower",
+        "replication.primary_secondary.core.replica_progress",
         "LAG_MS",
         (300, 600),
         "a replica that is in sync or lags",
-        ("backend.replication.proposing", "replication.primary_secondary.primary"),
+        ("replication.primary_secondary.node.proposing", "replication.primary_secondary.core.primary"),
     ),
     Size(
-        "replication.primary_secondary.follower",
+        "replication.primary_secondary.core.replica_progress",
         "LAST_LAG_MS",
         (1_000,),
         "the last replica in sync that is waited for or given up",
-        ("replication.primary_secondary.primary",),
+        ("replication.primary_secondary.core.primary",),
     ),
     *sizes_of(
-        "replication.primary_secondary.follower",
+        "replication.primary_secondary.core.replica_progress",
         ("CLOSE_MS", (20, 2_000), "a replica close enough to be waited for or not"),
         ("AWAIT_MS", (5, 100), "a replica that comes in while commits wait, or too late"),
         ("AWAIT_AGAIN_MS", (50, 1_000), "one that was too late, waited for again"),
@@ -238,6 +257,16 @@ LATEST = (
         "LOOK_MS",
         (100, 700),
         "a node that looks whether its entry is there, or hears it by chance",
+    ),
+    Size("backend.upkeep.freeing", "STEPS_PER_TURN", (1, 2), "a state freed in one turn or in several"),
+    *sizes_of(
+        "queue.snapshot.taking_apart",
+        (
+            "ROWS_AT_ONCE",
+            (1, 4, 20),
+            "a state that goes at once or is taken apart, in one step or in several",
+        ),
+        ("_FEW", (0, 2), "a container that goes with the one it is in or is emptied first"),
     ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""

@@ -34,6 +34,13 @@ _ENTRY_BYTES = 12_288
 SmallSizes = Mapping[str, int]
 """By `module.name`, or the name of an option."""
 
+MANY_QUEUES = 40
+STEPS_OF_STATES = (
+    "model.limits.PAGE_ROWS",
+    "queue.snapshot.capture._COLUMN_BYTES",
+    "backend.admin.catalogue._QUEUES_AT_ONCE",
+)
+
 
 def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
     """The small sizes of a run; nothing where all are as in production. What is wanted is small in most runs."""
@@ -105,6 +112,17 @@ def _holders() -> Sequence[tuple[Size, Sequence[ModuleType]]]:
         (size, [import_module(f"penstock.{name}") for name in (size.module, *size.imported_by)])
         for size in (*SIZES, *USAGE)
     ]
+
+
+def for_queues(sizes: SmallSizes, queues: int) -> SmallSizes:
+    """The sizes of a run with so many queues.
+
+    With hundreds of partitions states in the smallest steps keep every node at its checkpoints, a turn each millisecond, for
+    minutes.
+    """
+    if queues < MANY_QUEUES:
+        return sizes
+    return {name: size for name, size in sizes.items() if name not in STEPS_OF_STATES}
 
 
 def told(sizes: SmallSizes) -> str:

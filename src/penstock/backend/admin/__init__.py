@@ -1,0 +1,1 @@
+"""Queues are made, altered, deleted, listed and described."""

@@ -1,0 +1,17 @@
+"""A queue comes to be on a node that is alone: because somebody asked for it, or because the node needs it."""
+
+from __future__ import annotations
+
+from penstock.backend.node.parts import NodeParts
+from penstock.model.records import QueueCreated
+from penstock.model.settings import QueueSettings
+from penstock.queue.partition import Partition
+
+
+def make_queue(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -> Partition:
+    """Makes a queue whose name is free."""
+    record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
+    parts.logbook.write_catalogue(record)
+    parts.catalogue.apply(record)
+    parts.timed.add(record.queue_id)
+    return parts.catalogue.partitions[record.queue_id]

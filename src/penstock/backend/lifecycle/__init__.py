@@ -1,0 +1,1 @@
+"""Reports what became of messages."""

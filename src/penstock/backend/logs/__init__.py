@@ -1,0 +1,1 @@
+"""Reading retained logs by range, and the groups that read them."""

@@ -1,0 +1,1 @@
+"""The node itself: frames and time in, flushes, jobs and answers out."""

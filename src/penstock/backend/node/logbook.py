@@ -1,0 +1,123 @@
+"""The logbook: what is decided is appended to the journal, then applied. Nothing changes a queue any other way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from penstock.model.batch import Batch, Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import CATALOGUE, CatalogueRecord, QueueRecord, Sent, encode_record
+from penstock.queue.decisions.decision import Written
+from penstock.queue.partition import Partition
+from penstock.storage.disk import DiskFullError
+from penstock.storage.errors import JournalBusyError, JournalExhaustedError
+from penstock.storage.store import Store
+
+Appended = TypeVar("Appended")
+
+
+class Logbook:
+    """Writes for all partitions of a node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.catalogue_index = 0
+        self.written: Callable[[int, int, bytes, Buffer], None] | None = None
+        """In a cluster: told of every record (partition, index, head, payload) that this node writes as a primary."""
+
+    def check_room_for_send(self) -> None:
+        """Raises before anything is decided if a send could not be written."""
+        if not self._store.accepts_sends:
+            raise disk_full()
+
+    def check_room(self, partition: Partition, decided: Sequence[Written]) -> None:
+        """Raises where not all of these records find room: what is answered as refused must not be done in part."""
+        rows = [
+            (encode_record(record), (batch.data,) if batch is not None else ()) for record, batch in decided
+        ]
+        reserve = not any(isinstance(record, Sent) and record.origin is None for record, _ in decided)
+        self._put(lambda: self._store.check_room(partition.queue_id, rows, reserve=reserve))
+
+    def write(self, partition: Partition, decided: Iterable[Written]) -> None:
+        """Appends and applies, in order. What raises has appended nothing of the record it raised for."""
+        store = self._store
+        for record, batch in decided:
+            head = encode_record(record)
+            index = partition.index + 1
+            try:
+                if batch is None:
+                    position = store.append(partition.queue_id, index, head, ())
+                else:
+                    own = isinstance(record, Sent) and record.origin is None
+                    position = store.append(partition.queue_id, index, head, (batch.data,), reserve=not own)
+            except (DiskFullError, JournalExhaustedError):
+                raise disk_full() from None
+            except JournalBusyError:
+                raise busy() from None
+            if batch is not None and isinstance(record, Sent):
+                store.remember(position, record, batch)
+            partition.apply(record, batch, position)
+            if self.written is not None:
+                self.written(partition.queue_id, index, head, batch.data if batch is not None else b"")
+
+    # -- what comes from a primary ---------------------------------------------------------------------------
+
+    def copy(self, partition: Partition, record: QueueRecord, head: bytes, batch: Batch | None) -> None:
+        """Appends and applies a record as another node wrote it."""
+        payload = (batch.data,) if batch is not None else ()
+        position = self._put(
+            lambda: self._store.append(partition.queue_id, partition.index + 1, head, payload)
+        )
+        if batch is not None and isinstance(record, Sent):
+            self._store.remember(position, record, batch)
+        partition.apply(record, batch, position)
+
+    def write_cut(self, queue_id: int, last: int) -> None:
+        """Appends that records after `last` are no more."""
+        log = self._store.replica_log
+        assert log is not None
+        self._put(lambda: log.cut(queue_id, last))
+
+    def write_image(self, queue_id: int, index: int, part: int, parts: int, data: bytes) -> None:
+        """Appends a part of a partition's state."""
+        log = self._store.replica_log
+        assert log is not None
+        self._put(lambda: log.append_image(queue_id, index, part, parts, data))
+
+    def write_batch(self, queue_id: int, index: int, head: bytes, payload: bytes) -> int:
+        """Appends a batch that such a state refers to; returns where it is."""
+        log = self._store.replica_log
+        assert log is not None
+        return self._put(lambda: log.append_batch(queue_id, index, head, payload))
+
+    def _put(self, append: Callable[[], Appended]) -> Appended:
+        try:
+            return append()
+        except (DiskFullError, JournalExhaustedError):
+            raise disk_full() from None
+        except JournalBusyError:
+            raise busy() from None
+
+    def write_catalogue(self, record: CatalogueRecord) -> None:
+        """Appends a record of the node's catalogue; the caller applies it."""
+        try:
+            self._store.append(CATALOGUE, self.catalogue_index + 1, encode_record(record), ())
+        except (DiskFullError, JournalExhaustedError):
+            raise disk_full() from None
+        except JournalBusyError:
+            raise busy() from None
+        self.catalogue_index += 1
+
+
+def disk_full() -> PenstockError:
+    """What a client is told when there is no space."""
+    return PenstockError(
+        ErrorCode.DISK_FULL,
+        "the disk is full: sends are refused, receives and deletes go on; free space or delete messages",
+    )
+
+
+def busy() -> PenstockError:
+    """What a client is told when the disk cannot keep up for a moment."""
+    return PenstockError(ErrorCode.OVERLOADED, "the disk cannot keep up; try again in a moment")

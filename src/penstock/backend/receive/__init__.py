@@ -1,0 +1,1 @@
+"""Messages out: receive, subscribe, settle, browse."""

@@ -1,0 +1,1 @@
+"""Batches of messages in, and messages that move between queues."""

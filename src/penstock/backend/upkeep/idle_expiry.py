@@ -1,0 +1,79 @@
+"""Deletes queues that nobody has used for as long as their `idle_expiry_ms` says, with what is in them.
+
+In a cluster a node only says that a partition is idle, and all of them are asked once more before the queue goes.
+Use is to send to it, to receive or read from it, to settle what was received, and to wait for its messages; to
+look at it is not. What is deleted is deleted by the same records as on request.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.backend.admin.administration import delete_partition
+from penstock.backend.node.parts import NodeParts
+from penstock.model.errors import PenstockError
+from penstock.queue.partition import Partition
+from penstock.wire import messages
+
+log = logging.getLogger("penstock.backend")
+
+_RETRY_MS = 1_000
+_NO_USE = messages.Peek | messages.Purge | messages.Redrive | messages.FindOffset | messages.ListGroups
+"""Requests that name a queue without using it."""
+
+
+def note_use(parts: NodeParts, request: messages.Request, now_ms: int) -> None:
+    """A request uses the queues that it names, unless it only looks."""
+    if isinstance(request, messages.ReceiveAny):
+        for queue in request.queues:
+            parts.idle.used(queue.queue_id, now_ms)
+    elif not isinstance(request, _NO_USE):
+        queue_id = getattr(request, "queue_id", None)
+        if queue_id is not None:
+            parts.idle.used(queue_id, now_ms)
+
+
+def note_departures(parts: NodeParts, now_ms: int) -> None:
+    """Queues that nobody waits for any more were in use until now."""
+    for deserted in (parts.waiting.deserted, parts.readers.deserted):
+        for queue_id in deserted:
+            parts.idle.used(queue_id, now_ms)
+        deserted.clear()
+
+
+def delete_idle(parts: NodeParts, now_ms: int) -> None:
+    """Looks at the queues whose time may be up, and deletes those whose time is."""
+    note_departures(parts, now_ms)
+    for queue_id in parts.idle.take_due(now_ms):
+        partition = parts.catalogue.partitions.get(queue_id)
+        expiry_ms = partition.settings.idle_expiry_ms if partition is not None else None
+        if partition is None or expiry_ms is None or queue_id in parts.catalogue.deleting:
+            parts.idle.forget(queue_id)
+            continue
+        # What is damaged is not cleared away before somebody has looked at it.
+        awaited = parts.waiting.is_awaited(queue_id) or parts.readers.is_awaited(queue_id)
+        if awaited or queue_id in parts.catalogue.damage:
+            parts.idle.used(queue_id, now_ms)
+        due_ms = parts.idle.used_ms(queue_id) + expiry_ms
+        if due_ms <= now_ms and not parts.model.makes_queues:  # it is not this node's to delete
+            parts.idle.find(queue_id)
+            parts.model.found_idle(queue_id)
+        elif due_ms <= now_ms:
+            _delete(parts, partition, expiry_ms, now_ms)
+        else:
+            parts.idle.look_again(queue_id, due_ms)
+
+
+def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int) -> None:
+    messages_left = partition.table.messages
+    try:
+        delete_partition(parts, partition, now_ms)
+    except PenstockError:  # no room in the journal
+        parts.idle.look_again(partition.queue_id, now_ms + _RETRY_MS)
+        return
+    parts.idle.forget(partition.queue_id)
+    log.info(
+        "deleted queue %(queue)r with %(messages)d messages: it was unused for its idle expiry "
+        "of %(seconds)g s",
+        {"queue": partition.name, "messages": messages_left, "seconds": expiry_ms / 1000},
+    )

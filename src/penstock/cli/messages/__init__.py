@@ -1,0 +1,1 @@
+"""`penstock send`, `receive`, `peek`, `tail`, `request`, `group …`."""

@@ -1,0 +1,1 @@
+"""`penstock serve`, `node`, `frontend`, `metadata`."""

@@ -1,0 +1,1 @@
+"""`penstock queue …`, `penstock dlq …`, `penstock purge`."""

@@ -1,0 +1,1 @@
+"""`penstock bench`, `simulate`, `check-config`, `clock`, `audit`."""

@@ -1,0 +1,1 @@
+"""`penstock user …` and `penstock limit …`."""

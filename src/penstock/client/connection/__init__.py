@@ -1,0 +1,1 @@
+"""Connections to a server: address, greeting, link, routes."""

@@ -1,0 +1,85 @@
+"""Several endpoints that stand in for one another: a client of the first that lets it in.
+
+Which is tried when is decided in `client_core.endpoint_search`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from penstock.client.client import Client, Connecting
+from penstock.client.connection.address import PLAIN, Address
+from penstock.client.connection.failure import Unreached
+from penstock.client.connection.link import SILENCE
+from penstock.client_core.endpoint_search import EndpointSearch, Refusal, tells
+from penstock.model.errors import PenstockError
+
+log = logging.getLogger("penstock.client")
+
+
+class NoEndpoint(PenstockError):
+    """No endpoint let this client in; the message says what each answered, the code is that of the most telling answer."""
+
+    def __init__(self, answers: Sequence[tuple[Address, PenstockError]], seconds: float) -> None:
+        self.telling = max((error for _, error in answers), key=lambda error: tells(_refusal(error)))
+        self.telling_at = [address for address, error in answers if error.code is self.telling.code]
+        """Whose answer it is, or one like it."""
+        self.said = "; ".join(f"{address}: {_reason(error)}" for address, error in answers)
+        tried = f" (tried for {seconds:.0f} s)" if seconds >= 1 else ""
+        super().__init__(
+            self.telling.code, f"none of {len(answers)} endpoints lets this client in{tried}: {self.said}"
+        )
+
+
+def endpoint_urls(text: str) -> tuple[str, ...]:
+    """`HOST:PORT,HOST:PORT` as urls; such as are urls already stay as they are.
+
+    What the first says of TLS is said for those after it that are no urls: `penstocks://one:9326,two:9326?ca=FILE`.
+    """
+    words = [word.strip() for word in text.split(",")]
+    scheme = words[0].partition("://")[0] if "://" in words[0] else PLAIN
+    options = ""
+    if not any("://" in word for word in words[1:]):
+        words[-1], mark, last = words[-1].partition("?")
+        options = mark + last
+    return tuple((word if "://" in word else f"{scheme}://{word}") + options for word in words)
+
+
+async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, patient: bool = True) -> Client:
+    """A client of one of them, the first of the list that answers; raises what the only one says, or `NoEndpoint`.
+
+    All of it takes about `seconds`. Who is not `patient` asks only those again that were silent: a person at a prompt wants to
+    know at once that nothing listens there.
+    """
+    if len(endpoints) == 1:
+        return await endpoints[0].connect(seconds, once=not patient)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    search = EndpointSearch(len(endpoints), seconds, begun, patience=patient)
+    answers: dict[Connecting, PenstockError] = {}
+    while (one_round := search.next_round(loop.time())) is not None:
+        for place in one_round.places:
+            endpoint = endpoints[place]
+            try:
+                client = await endpoint.connect(one_round.seconds, once=one_round.once)
+            except PenstockError as error:
+                answers[endpoint] = error
+                search.failed(place, _refusal(error))
+                continue
+            for other, answer in answers.items():
+                log.warning(
+                    "using endpoint %(endpoint)s instead of %(failed)s: %(reason)s",
+                    {"endpoint": endpoint.address, "failed": other.address, "reason": _reason(answer)},
+                )
+            return client
+    raise NoEndpoint([(one.address, answers[one]) for one in endpoints], loop.time() - begun)
+
+
+def _refusal(error: PenstockError) -> Refusal:
+    return Refusal(error.code, isinstance(error, Unreached) and error.reason == SILENCE)
+
+
+def _reason(error: PenstockError) -> str:
+    return error.reason if isinstance(error, Unreached) else error.message

@@ -1,0 +1,131 @@
+"""Requests and their replies as messages carry them: in attributes whose names begin with `penstock.`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from penstock.client.connection.failure import refused
+from penstock.client.consume.message import MessageView
+from penstock.client.produce.outgoing import AttributeValue, Body, OutgoingMessage
+from penstock.model.errors import ErrorCode, PenstockError
+
+REPLY_PREFIX = "reply-"
+"""What names of reply queues begin with: letters that SQS allows, so that whoever received a request through SQS can reply
+through SQS."""
+RESERVED = "penstock."
+REPLY_TO = "penstock.reply-to"
+CORRELATION_ID = "penstock.correlation-id"
+OUTCOME = "penstock.outcome"
+ERROR = "penstock.error"
+
+Outcome = Literal["succeeded", "failed"]
+
+
+class Reply(NamedTuple):
+    """The answer to a request."""
+
+    body: bytes
+    outcome: Outcome
+    error: str | None
+    """What went wrong, if whoever replied said so."""
+    attributes: dict[str, AttributeValue]
+    """Those it was replied with."""
+    correlation_id: str
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """The body as text."""
+        return self.body.decode(encoding)
+
+    def raise_for_outcome(self) -> Reply:
+        """The reply itself, if the request succeeded; raises `request-failed` with the error if it did not."""
+        if self.outcome == "succeeded":
+            return self
+        raise PenstockError(
+            ErrorCode.REQUEST_FAILED,
+            f"request {self.correlation_id} failed: {self.error or 'its reply does not say why'}",
+        )
+
+
+class ReturnAddress(NamedTuple):
+    """Where the reply to a message goes, and what it is to name."""
+
+    queue: str
+    correlation_id: str
+
+
+def return_address(message: MessageView) -> ReturnAddress | None:
+    """Where to reply to; None: nobody waits for a reply."""
+    attributes = message.attributes
+    queue, correlation_id = attributes.get(REPLY_TO), attributes.get(CORRELATION_ID)
+    if isinstance(queue, str) and isinstance(correlation_id, str):
+        return ReturnAddress(queue, correlation_id)
+    return None
+
+
+def check_address(address: ReturnAddress, to: str | None) -> None:
+    """Raises where a reply would go to a queue that is not for replies, and that whoever replies has not named.
+
+    The sender of a request writes any name it likes into it; the worker may have the right to send to queues where the
+    sender has none.
+    """
+    if address.queue == to or (to is None and address.queue.startswith(REPLY_PREFIX)):
+        return
+    if to is not None:
+        raise refused(f"the request asks for its reply in {address.queue!r}, not in {to!r}")
+    raise refused(
+        f"the request asks for its reply in {address.queue!r}, whose name does not begin with {REPLY_PREFIX!r}: a request may "
+        f"name any queue. Where it is to be trusted, reply with to={address.queue!r}"
+    )
+
+
+def request_attributes(
+    attributes: Mapping[str, AttributeValue] | None, address: ReturnAddress
+) -> dict[str, AttributeValue]:
+    """The attributes of a request: the user's, and where the reply is to go."""
+    return {**_own(attributes), REPLY_TO: address.queue, CORRELATION_ID: address.correlation_id}
+
+
+def reply_message(
+    address: ReturnAddress,
+    body: Body,
+    outcome: Outcome,
+    error: str | None,
+    attributes: Mapping[str, AttributeValue] | None,
+) -> OutgoingMessage:
+    """What is sent to the queue of the one who asked."""
+    if outcome not in ("succeeded", "failed"):
+        raise refused(f"outcome is {outcome!r}: use 'succeeded' or 'failed'")
+    if error is not None and outcome != "failed":
+        raise refused("an error goes with outcome='failed'")
+    carried = {**_own(attributes), CORRELATION_ID: address.correlation_id, OUTCOME: outcome}
+    if error is not None:
+        carried[ERROR] = error
+    return OutgoingMessage(body, carried)
+
+
+def read_reply(message: MessageView) -> Reply | None:
+    """The reply that a message is; None: it is none, whoever sent it."""
+    try:
+        attributes = message.attributes
+    except PenstockError:
+        return None
+    correlation_id, error = attributes.get(CORRELATION_ID), attributes.get(ERROR)
+    if not isinstance(correlation_id, str):
+        return None
+    failed = attributes.get(OUTCOME, "succeeded" if error is None else "failed") == "failed"
+    return Reply(
+        message.body,
+        "failed" if failed else "succeeded",
+        None if error is None else str(error),
+        {name: value for name, value in attributes.items() if not name.startswith(RESERVED)},
+        correlation_id,
+    )
+
+
+def _own(attributes: Mapping[str, AttributeValue] | None) -> dict[str, AttributeValue]:
+    own = dict(attributes or {})
+    for name in own:
+        if str(name).startswith(RESERVED):
+            raise refused(f"attribute {name!r}: names that begin with {RESERVED!r} are reserved")
+    return own

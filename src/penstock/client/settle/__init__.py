@@ -1,0 +1,1 @@
+"""Settling delivered messages, and keeping their leases."""

@@ -1,0 +1,80 @@
+"""Which of several endpoints is tried when, and for how long.
+
+All are tried once and quickly before any is waited for, so that one that is dead (a host that is gone answers nothing, not even
+that it refuses) costs a second and not the whole timeout. Then they are tried again, more and more patiently.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.model.errors import ErrorCode
+
+QUICK_SECONDS = 1.0
+"""For each endpoint, the first time."""
+GROWTH = 3
+"""How much longer each is waited for in every further round."""
+LEAST_SECONDS = 0.01
+FINAL = {
+    *(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BAD_REQUEST),
+    *(ErrorCode.UNKNOWN_REQUEST, ErrorCode.UNAUTHENTICATED),
+}
+"""Refusals of the greeting that no further attempt would change."""
+
+
+class Refusal(NamedTuple):
+    """Why an attempt failed."""
+
+    code: ErrorCode
+    silent: bool = False
+    """Whether nothing answered at all, not even that it refuses."""
+
+
+class Round(NamedTuple):
+    """Endpoints to try one after the other, by their places in the list."""
+
+    places: list[int]
+    seconds: float
+    """For each."""
+    once: bool
+    """Whether one attempt is enough."""
+
+
+class EndpointSearch:
+    """The search for one endpoint that answers. All of it takes about `seconds`. Without `patience` only those are asked again that
+    were silent: a person at a prompt wants to know at once that nothing listens there."""
+
+    def __init__(self, count: int, seconds: float, now: float, *, patience: bool) -> None:
+        self._refusals: list[Refusal | None] = [None] * count
+        self._ends = now + seconds
+        self._patience = patience
+        self._each = QUICK_SECONDS
+        self._first = True
+
+    def next_round(self, now: float) -> Round | None:
+        """What to try next; None: the search is over."""
+        asked = [place for place, refusal in enumerate(self._refusals) if self._is_worth_asking(refusal)]
+        left = self._ends - now
+        if not asked or (not self._first and left < LEAST_SECONDS):
+            return None
+        self._each = max(min(self._each, left / len(asked)), LEAST_SECONDS)
+        found = Round(asked, self._each, self._first)
+        self._each *= GROWTH
+        self._first = False
+        return found
+
+    def failed(self, place: int, refusal: Refusal) -> None:
+        """An attempt failed."""
+        self._refusals[place] = refusal
+
+    def _is_worth_asking(self, refusal: Refusal | None) -> bool:
+        if refusal is None:
+            return True
+        return refusal.code not in FINAL if self._patience else refusal.silent
+
+
+def tells(refusal: Refusal) -> int:
+    """How much a refusal says: an answer more than a host that is not there, and that more than silence."""
+    if refusal.silent:
+        return 0
+    return 1 if refusal.code is ErrorCode.UNREACHABLE else 2

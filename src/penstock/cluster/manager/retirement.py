@@ -1,0 +1,139 @@
+"""Queues that are deleted, and nodes that are removed: entries go when nobody holds anything of them any more.
+
+Data goes only by a word that says so: a queue's state `deleting` marks its partitions as deleted, each primary gives its own
+up when nothing of it is on its way to other queues (`deletion.py`), each node drops what it has and takes itself off the
+list, then the entry goes. The name of the queue is free when all of its partitions are marked. A partition whose queue is
+merely missing is left alone, but for one that was made ten minutes to an hour ago: who was making its queue has died. The
+queue is then written as one that is being deleted, on condition that there is none, so that a maker that was only slow finds the
+name taken. It is written as `abandoned`: a primary that ever took a message takes that back, because somebody may have deleted the
+entry of a queue that was made. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
+an operator removes it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout.changes import Change, change_partition
+from penstock.cluster.layout.deletion import given_up, marked
+from penstock.cluster.layout.entries import (
+    PartitionEntry,
+    QueueEntry,
+    drain_key,
+    partition_key,
+    queue_key,
+)
+from penstock.cluster.layout.view import ClusterView, Seen
+from penstock.cluster.manager.settings import ManagerSettings
+
+_ABSENT = 0
+
+
+def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """What a partition needs that is given up or whose queue is being deleted; None: nothing."""
+    entry = seen.entry
+    if not entry.retired:
+        queue = view.queue_of(entry)
+        if not entry.deleted and (queue is None or queue.state != "deleting"):
+            return None
+        abandoned = entry.abandoned or (queue is not None and queue.abandoned)
+        if abandoned and entry.kept:
+            return None
+        if not entry.serving:
+            return _give_up(seen, f"the queue {entry.queue} is deleted, and nothing was ever sent to it")
+        if not abandoned and all(view.members.removed(node) for node in entry.replicas):
+            return _give_up(
+                seen, f"the queue {entry.queue} is deleted, and all nodes that held it are removed"
+            )
+        return None if entry.deleted else change_partition(seen.version, marked(entry, abandoned=abandoned))
+    if not entry.leaving:
+        reason = f"no node holds data of partition {entry.partition} of {entry.queue} any more"
+        return Change(partition_key(entry.partition), seen.version, None, reason)
+    return None
+
+
+def forget_removed(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """Nodes that will not come back need drop nothing."""
+    entry = seen.entry
+    removed = [node for node in entry.leaving if view.members.removed(node)]
+    if not removed:
+        return None
+    left = [node for node in entry.leaving if node not in removed]
+    reason = f"{', '.join(removed)} was removed and need not drop its replica"
+    return change_partition(seen.version, msgspec.structs.replace(entry, leaving=left, reason=reason))
+
+
+def finish_queues(view: ClusterView) -> list[Change]:
+    """Queues whose partitions know that they are deleted: their names are free again."""
+    return [
+        Change(queue_key(name), seen.version, None, f"the queue {name} is deleted, and its name is free")
+        for name, seen in view.queues.items()
+        if seen.entry.state == "deleting" and _is_known(view, seen.entry)
+    ]
+
+
+def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -> list[Change]:
+    """Partitions of queues that never came to be, because who was making them died: they are deleted."""
+    left: dict[int, list[Seen[PartitionEntry]]] = {}
+    for seen in view.partitions.values():
+        if not seen.entry.retired and not seen.entry.deleted and view.queue_of(seen.entry) is None:
+            left.setdefault(seen.entry.queue_id, []).append(seen)
+    changes: list[Change] = []
+    for queue_id, partitions in left.items():
+        entry = partitions[0].entry
+        key = queue_key(entry.queue)
+        ages = [now_ms - seen.entry.made_ms for seen in partitions]
+        if min(ages) < settings.abandoned_ms or max(ages) >= settings.never_abandoned_ms:
+            continue
+        if key in view.unreadable or any(seen.entry.kept for seen in partitions):
+            continue
+        if entry.queue in view.queues:
+            changes += [
+                change_partition(seen.version, marked(seen.entry, abandoned=True)) for seen in partitions
+            ]
+            continue
+        reason = (
+            f"the queue {entry.queue} was begun and never made: its {len(partitions)} partitions are deleted"
+        )
+        queue = QueueEntry(
+            name=entry.queue,
+            queue_id=queue_id,
+            settings=entry.settings,
+            created_ms=now_ms,
+            partitions=sorted(seen.entry.partition for seen in partitions),
+            state="deleting",
+            abandoned=True,
+        )
+        changes.append(Change(key, _ABSENT, queue, reason))
+    return changes
+
+
+def _give_up(seen: Seen[PartitionEntry], reason: str) -> Change:
+    return change_partition(seen.version, given_up(seen.entry, reason))
+
+
+def _is_known(view: ClusterView, queue: QueueEntry) -> bool:
+    partitions = [view.partitions.get(partition) for partition in queue.partitions]
+    return all(
+        seen is None or seen.entry.deleted or seen.entry.retired or (queue.abandoned and seen.entry.kept)
+        for seen in partitions
+    )
+
+
+def finish_removals(view: ClusterView) -> list[Change]:
+    """Nodes that were to be removed, are gone and are named nowhere."""
+    removed = [name for name in view.drains if view.members.removed(name)]
+    if not removed:
+        return []
+    named = {
+        node
+        for seen in view.partitions.values()
+        for node in (*seen.entry.replicas, *seen.entry.leaving, *seen.entry.in_sync)
+    }
+    return [
+        Change(
+            drain_key(name), view.drains[name].version, None, f"{name} is removed: nothing names it any more"
+        )
+        for name in removed
+        if name not in named
+    ]

@@ -1,0 +1,1 @@
+"""Requests that arrive together become one request to the engine."""

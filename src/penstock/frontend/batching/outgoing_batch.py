@@ -1,0 +1,113 @@
+"""Checked messages as one batch of the engine: only the columns that somebody needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+from penstock.frontend.batching.deduplicate import GIVEN_ID, deduplication_key
+from penstock.frontend.session import Session
+from penstock.model.batch import UNSET, encode_parts
+from penstock.model.limits import SECOND_MS
+from penstock.sqs.attributes.queue_attributes import DeduplicationScope
+from penstock.sqs.messages.extensions import SESSION, TIMESTAMP
+from penstock.sqs.messages.outgoing import OutgoingMessage
+from penstock.sqs.messages.stored_attributes import encode_attributes
+from penstock.sqs.refusals import invalid_parameter
+
+SENDER_ID = "SenderId"
+
+
+def encode_alone(message: OutgoingMessage, session: Session) -> bytes:
+    """The attributes of a message that is nothing but a body and those; see `OutgoingMessage.unbound`."""
+    system, sender = message.system, session.sender_id
+    if not (system or message.attributes):
+        return b"" if sender is None else _sender_alone(sender)
+    if sender is not None:
+        system = {**system, SENDER_ID: sender}
+    return encode_attributes(message.attributes, system)
+
+
+@lru_cache(maxsize=1024)
+def _sender_alone(sender: str) -> bytes:
+    """What most messages of a user carry, and nothing else: 0.1 µs a message against 0.5."""
+    return encode_attributes({}, {SENDER_ID: sender})
+
+
+def encode_messages(
+    messages: Sequence[OutgoingMessage], session: Session, scope: DeduplicationScope
+) -> bytes:
+    """What travels to the engine and is stored."""
+    sender = session.sender_id
+    priorities: list[int] | None = None
+    delays: list[int] | None = None
+    ttls: list[int] | None = None
+    groups: list[bytes] | None = None
+    identifiers: list[bytes] | None = None
+    attributes: list[bytes] | None = None
+    last = len(messages)
+    for index, message in enumerate(messages):
+        system = message.system
+        if sender is not None:
+            system = {**system, SENDER_ID: sender}
+        if message.deduplication_id is not None:
+            identifier, kept = deduplication_key(message, scope)
+            if kept is not None:
+                system = {**system, GIVEN_ID: kept}
+            if identifiers is None:
+                identifiers = [b""] * last
+            identifiers[index] = identifier
+        if message.group_id is not None:
+            if groups is None:
+                groups = [b""] * last
+            groups[index] = message.group_id.encode()
+        if message.delay_seconds is not None:
+            if delays is None:
+                delays = [UNSET] * last
+            delays[index] = message.delay_seconds * SECOND_MS
+        priority, ttl_ms, _, _ = message.extensions
+        if priority is not None:
+            if priorities is None:
+                priorities = [0] * last
+            priorities[index] = priority
+        if ttl_ms is not None:
+            if ttls is None:
+                ttls = [UNSET] * last
+            ttls[index] = ttl_ms
+        if message.attributes or system:
+            if attributes is None:
+                attributes = [b""] * last
+            attributes[index] = encode_attributes(message.attributes, system)
+    return encode_parts(
+        [message.body for message in messages],
+        priorities=priorities,
+        delays_ms=delays,
+        ttls_ms=ttls,
+        groups=groups,
+        deduplication_ids=identifiers,
+        attributes=attributes,
+        stamps_us=_stamps(messages),
+    )
+
+
+def _stamps(messages: Sequence[OutgoingMessage]) -> list[int] | None:
+    """When producers made the messages; all of a batch say it or none does."""
+    stamps = [message.extensions.timestamp_us for message in messages]
+    given = [stamp for stamp in stamps if stamp is not None]
+    if not given:
+        return None
+    if len(given) < len(stamps):
+        raise invalid_parameter(f"{TIMESTAMP} stands on all messages of a batch or on none.")
+    return given
+
+
+def process_of(messages: Sequence[OutgoingMessage], session: Session) -> int:
+    """Whose stamps they are, as the number of a process: that of the session they name, or of the user."""
+    if messages[0].extensions.timestamp_us is None:
+        return 0
+    names = {message.extensions.session for message in messages}
+    if len(names) > 1:
+        raise invalid_parameter(f"The messages of a batch have one {SESSION}.")
+    name = f"{session.sender_id}\n{names.pop()}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6])

@@ -1,0 +1,1 @@
+"""Messages, receipts and numbers as SQS writes them."""

@@ -1,0 +1,1 @@
+"""What the front end knows of queues: names, metadata, attributes, where they send dead letters."""

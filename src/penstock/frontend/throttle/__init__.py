@@ -1,0 +1,1 @@
+"""Limits of users and queues, counted in token buckets."""

@@ -1,0 +1,106 @@
+"""Step 5, throttle: no user asks more, and no queue is asked more, than its limit says.
+
+Limits come from the metadata and hold from the next request on. Every front end counts for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.frontend.throttle.bucket_table import BucketTable
+from penstock.frontend.throttle.token_bucket import TokenBucket
+from penstock.metadata.mirror.cache import MetadataCache
+from penstock.metadata.request_limits import LIMITS, Kind, RequestLimit, decode, parse_key
+from penstock.metadata.store.interface import Change
+from penstock.sqs.refusals import request_throttled
+
+log = logging.getLogger(__name__)
+
+BUCKETS = 100_000
+
+Subject = tuple[Kind, str | None]
+"""A user or a queue; without a name: all that have no limit of their own."""
+
+
+class Refusal(NamedTuple):
+    """Who may ask no more for now, or be asked, and how much it is that they may."""
+
+    subject: Subject
+    limit: RequestLimit
+
+
+class Throttle:
+    """The limits as of now, and a bucket for everyone who was limited lately."""
+
+    def __init__(self, metadata: MetadataCache, most_buckets: int = BUCKETS) -> None:
+        self._limits: dict[Subject, RequestLimit] = {}
+        self._buckets: BucketTable[Subject] = BucketTable(most_buckets)
+        for entry in metadata.list(LIMITS):
+            self._changed(Change(entry.key, entry.value, entry.version))
+        metadata.listen(LIMITS, self._changed)
+
+    def admit(self, user: str, queue: str | None, cost: int, now_ms: int) -> None:
+        """Lets a request pass or raises `RequestThrottled`; `queue` is the native name. A batch costs its entries."""
+        if (
+            self._limits
+            and self.refuses(user, (queue,) if queue is not None else (), cost, now_ms) is not None
+        ):
+            raise request_throttled()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are no limits at all."""
+        return not self._limits
+
+    def refuses(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> Refusal | None:
+        """Lets a request pass, or says whose limit it is that does not."""
+        paying: list[TokenBucket] = []
+        # All are asked before any pays: what a queue refuses costs the user nothing.
+        for subject in _subjects(user, queues):
+            bucket = self._bucket(subject, now_ms)
+            if bucket is not None:
+                if not bucket.has(cost, now_ms):
+                    return Refusal(subject, bucket.limit)
+                paying.append(bucket)
+        for bucket in paying:
+            bucket.take(cost)
+        return None
+
+    def charge(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> None:
+        """What cannot be refused is paid all the same, and held against what comes after."""
+        for subject in _subjects(user, queues):
+            bucket = self._bucket(subject, now_ms)
+            if bucket is not None:
+                bucket.owe(cost, now_ms)
+
+    def _bucket(self, subject: Subject, now_ms: int) -> TokenBucket | None:
+        limits = self._limits
+        limit = limits.get(subject) or limits.get((subject[0], None))
+        return self._buckets.bucket(subject, limit, now_ms) if limit is not None else None
+
+    def _changed(self, change: Change) -> None:
+        subject = parse_key(change.key)
+        if subject is None:
+            return
+        if change.value is None:
+            self._limits.pop(subject, None)
+            return
+        try:
+            self._limits[subject] = decode(change.value)
+        except msgspec.MsgspecError as error:
+            # What cannot be read by this version limits nobody: refusing everything would be the worse mistake.
+            self._limits.pop(subject, None)
+            log.warning(
+                "ignored the limit %(entry)s, which cannot be read: %(error)s",
+                {"entry": change.key, "error": error},
+            )
+
+
+def _subjects(user: str, queues: Iterable[str]) -> Iterator[Subject]:
+    yield "user", user
+    for queue in queues:
+        yield "queue", queue

@@ -1,0 +1,1 @@
+"""Rows of usage: what is recorded of a request, and how rows reach their log."""

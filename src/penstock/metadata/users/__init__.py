@@ -1,0 +1,1 @@
+"""Users, keys and policies in the metadata store."""

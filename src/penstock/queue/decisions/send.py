@@ -1,0 +1,288 @@
+"""Deciding a send: is it a retry, are its messages duplicates, is there room, and if not, who makes room."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Literal
+
+from penstock.model import limits
+from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Dropped, DuplicatesSent, MoveStarted, Sent
+from penstock.model.runs import Runs, normalized, pieces_of, runs_in_order
+from penstock.ordering.clock_interval import ClockInterval
+from penstock.queue.decisions.consumption import check_fits_log
+from penstock.queue.decisions.decision import Admitted, Decision, Written
+from penstock.queue.decisions.left_out import LeftOut, check_left_out, elsewhere, with_left_out
+from penstock.queue.decisions.sent_again import check_count, check_same
+from penstock.queue.decisions.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
+from penstock.queue.partition import Partition
+from penstock.queue.state import states
+from penstock.queue.state.chunk import CHUNK_BITS
+from penstock.queue.state.id_claims import refuse_barred
+from penstock.queue.state.stored_batch import StoredBatch
+
+BY_TIME = frozenset({"causal", "clock"})
+ROOM_RECORDS = 4
+"""So many records make room for one batch at most. They are written together with it, into the journal files that are ready."""
+
+
+def admit(
+    partition: Partition,
+    batch: Batch,
+    producer: int,
+    number: int,
+    now_ms: int,
+    *,
+    may_move: bool = True,
+    said: ProducerStamps = NOT_STAMPED,
+    now: ClockInterval | None = None,
+    left_out: LeftOut = (),
+) -> Decision[Admitted]:
+    """Takes a batch in, or raises with the reason why not.
+
+    `may_move`: the dead-letter queue is there. `said`: the producer's stamps. `now`: what time it may be, for a queue
+    ordered by the clock. `left_out`: see `Send`.
+    """
+    if left_out:
+        check_left_out(batch.count, left_out)
+    sent_ms = max(now_ms, partition.last_sent_ms)
+    stored = _stored(partition, producer, number, sent_ms) if producer else None
+    if isinstance(stored, StoredBatch):
+        check_same(partition, stored, batch, left_out, producer, number, sent_ms)
+        return Decision((), _answer(stored))
+    _check(partition, batch)
+    whole = batch
+    duplicates = _duplicates(partition, batch, now_ms) if batch.columns & DEDUPLICATION else []
+    if duplicates:
+        known = {index for index, _ in duplicates}
+        fresh = [index for index in range(batch.count) if index not in known]
+        if not fresh:
+            return _nothing_new(producer, number, with_left_out(duplicates, batch, left_out), sent_ms)
+        batch = batch.select(fresh)
+    if stored == "nothing":
+        raise _forgotten(producer, number)
+    settings = partition.settings
+    if batch.columns & STAMPS and settings.server_stamped:
+        batch = batch.without_stamps()  # else readers would take them for the stamps that the queue goes by
+    stamps = NO_STAMPS
+    if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
+        skipped = fresh[0] if duplicates else 0
+        stamps = stamp(partition, batch, said, skipped, now_ms, now)
+    room: list[Written] = []
+    if stamps.lateness is None or stamps.late < batch.count:  # late ones do not stay
+        room = _make_room(partition, batch, now_ms, may_move=may_move)
+    first = partition.table.next
+    # A duplicate of a message in the same batch was given as an index; now its number is known.
+    duplicates = [
+        (index, sequence if sequence > 0 else first - sequence - 1) for index, sequence in duplicates
+    ]
+    if left_out:
+        duplicates = with_left_out(duplicates, whole, left_out)
+    record = Sent(
+        first=first,
+        count=batch.count,
+        sent_ms=sent_ms,
+        delay_ms=settings.delay_ms,
+        ttl_ms=settings.default_ttl_ms or 0,
+        producer=producer,
+        number=number,
+        duplicates=duplicates or None,
+        stamp_us=stamps.stamp_us,
+        process=stamps.process,
+        counter=stamps.counter,
+        late=stamps.late,
+    )
+    by_server_us = stamps.stamp_us if stamps.by_server else 0
+    if duplicates:
+        answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates, by_server_us))
+    else:
+        answer = Admitted([(first, batch.count)], [], sent_ms, by_server_us)
+    if stamps.lateness is not None:
+        return Decision((Written(record, batch), *room, late_move(partition, record, batch, stamps)), answer)
+    # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
+    return Decision((Written(record, batch), *room), answer)
+
+
+def remember(
+    partition: Partition, producer: int, number: int, now_ms: int, left_out: LeftOut
+) -> Decision[Admitted]:
+    """Remembers a batch of which everything was left out, see `_nothing_new`; or answers with what was stored under its number."""
+    check_left_out(0, left_out)
+    sent_ms = max(now_ms, partition.last_sent_ms)
+    stored = _stored(partition, producer, number, sent_ms) if producer else None
+    if isinstance(stored, StoredBatch):
+        check_count(stored, len(left_out), producer, number)
+        return Decision((), _answer(stored))
+    return _nothing_new(producer, number, elsewhere(left_out), sent_ms)
+
+
+def _nothing_new(
+    producer: int, number: int, duplicates: list[tuple[int, int]], sent_ms: int
+) -> Decision[Admitted]:
+    """Every message was sent before. The batch is remembered, so that it is not stored when it comes again after the ids are
+    forgotten: what its producer sent after it may be stored by then."""
+    originals = runs_in_order([sequence for _, sequence in duplicates])
+    answer = Admitted(originals, [index for index, _ in duplicates], sent_ms)
+    if not producer:
+        return Decision((), answer)
+    return Decision((Written(DuplicatesSent(producer, number, originals, sent_ms)),), answer)
+
+
+def _stored(
+    partition: Partition, producer: int, number: int, sent_ms: int
+) -> StoredBatch | Literal["nothing"] | None:
+    """The batch of a producer if it is stored already; raises where it cannot be told, or not be remembered.
+
+    `nothing`: every message of it had been sent before. Their ids tell which, for as long as they are remembered.
+    """
+    producers = partition.producers
+    found = producers.find(producer, number)
+    if found == "new":
+        if len(producers) >= limits.PRODUCERS_PER_QUEUE and not producers.has_room(producer, sent_ms):
+            raise PenstockError(
+                ErrorCode.OVERLOADED,
+                f"queue {partition.name!r} has {len(producers)} producers that sent lately, the most that it can "
+                "remember; try again later, or send with fewer of them",
+            )
+        if not (0 < producer < 2**64 and 0 <= number < 2**63):
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"producer {producer}, batch {number}: a producer is a number below 2^64, a batch one below 2^63",
+            )
+        return None
+    if found == "unknown":
+        raise _forgotten(producer, number)
+    return found
+
+
+def _forgotten(producer: int, number: int) -> PenstockError:
+    return PenstockError(
+        ErrorCode.BAD_REQUEST,
+        f"batch {number} of producer {producer} is older than those that are remembered "
+        f"({limits.PRODUCER_BATCHES_REMEMBERED} at most, fewer where there are many producers), so the server cannot "
+        "tell whether it was stored",
+    )
+
+
+def _check(partition: Partition, batch: Batch) -> None:
+    settings = partition.settings
+    if batch.columns:
+        batch.check()
+        check_fits_log(partition, batch)
+        if batch.columns & PRIORITIES and settings.strict and any(batch.priorities()):
+            raise PenstockError(
+                ErrorCode.UNSUPPORTED,
+                f"queue {partition.name!r} is {settings.ordering}: order leaves no room for priorities",
+            )
+        delays = batch.integers(DELAYS)
+        if delays is not None and settings.sorted and any(delay not in (0, UNSET) for delay in delays):
+            raise PenstockError(
+                ErrorCode.UNSUPPORTED,
+                f"queue {partition.name!r} is ordered by its producers' stamps: order leaves no room for delays",
+            )
+        longest = max((delay for delay in delays if delay != UNSET), default=0) if delays is not None else 0
+        if longest > settings.retention_ms:
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"a delay of {longest} ms is longer than queue {partition.name!r} keeps messages "
+                f"(retention_ms {settings.retention_ms})",
+            )
+    if batch.message_bytes() <= settings.max_message_bytes:
+        return  # all of them together are no larger than one may be
+    largest = max(batch.message_sizes())
+    if largest > settings.max_message_bytes:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a message of {largest} bytes is over the {settings.max_message_bytes} that queue "
+            f"{partition.name!r} takes (max_message_bytes)",
+        )
+
+
+def _duplicates(partition: Partition, batch: Batch, now_ms: int) -> list[tuple[int, int]]:
+    """(index, original) of messages already sent; an original in this batch is -(its place among the fresh) - 1."""
+    names = batch.names(DEDUPLICATION) or ()
+    if not partition.window.rows.has_any(names) and len(set(names)) == len(names):
+        return []  # the usual case, in a tenth of the time
+    found: list[tuple[int, int]] = []
+    here: dict[bytes, int] = {}
+    fresh = 0
+    for index, identifier in enumerate(names):
+        original = partition.window.original(identifier, now_ms) if identifier else None
+        if original is not None:
+            if original < 0:
+                raise refuse_barred(partition.name)
+            found.append((index, original))
+        elif identifier in here:
+            found.append((index, -here[identifier] - 1))
+        else:
+            if identifier:
+                here[identifier] = fresh
+            fresh += 1
+    return found
+
+
+def _answer(stored: StoredBatch) -> Admitted:
+    """The sequence numbers of a batch in its order, duplicates among them."""
+    if not stored.duplicates:
+        return Admitted([(stored.first, stored.count)], [], stored.sent_ms, stored.stamp_us)
+    originals = dict(stored.duplicates)
+    fresh = iter(range(stored.first, stored.first + stored.count))
+    total = stored.count + len(originals)
+    sequences = [originals[index] if index in originals else next(fresh) for index in range(total)]
+    return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms, stored.stamp_us)
+
+
+def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: bool) -> list[Written]:
+    """Records that make room for the batch under the queue's limits; raises where there is none to make."""
+    settings, table = partition.settings, partition.table
+    if settings.max_messages is None and settings.max_bytes is None:
+        return []
+    moving = table.counts[states.MOVING]
+    messages, size = table.messages - moving, table.bytes
+    # Adding up what is on its way takes long, and only a queue that is full otherwise needs to know.
+    if moving and settings.max_bytes is not None and size + batch.message_bytes() > settings.max_bytes:
+        size -= sum(table.size_of(runs) for runs in partition.moves.values())
+    over_messages = messages + batch.count - (settings.max_messages or limits.QUEUE_MESSAGES_MAX)
+    over_bytes = size + batch.message_bytes() - (settings.max_bytes or limits.QUEUE_BYTES_MAX)
+    if over_messages <= 0 and over_bytes <= 0:
+        return []
+    makes_room = settings.overflow == "drop-oldest" or (settings.overflow == "dead-letter" and may_move)
+    pattern = states.RUNS_UNRECEIVED if settings.overflow == "drop-oldest" else states.RUNS_IN[states.READY]
+    oldest = _oldest(partition, pattern, over_messages, over_bytes) if makes_room else None
+    if oldest is None:
+        raise PenstockError(
+            ErrorCode.QUEUE_FULL,
+            f"queue {partition.name!r} is full: {messages} messages, {size} bytes "
+            f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
+        )
+    # Each record is a step that is complete: after a crash between two of them the next send makes the room that is missing.
+    # One send makes a part of the room where that is much (the limit was lowered): all of its records go to the journal together.
+    pieces = list(islice(pieces_of(oldest, limits.RUNS_PER_RECORD), ROOM_RECORDS))
+    target = settings.dead_letter_queue
+    if settings.overflow == "dead-letter" and target is not None:
+        return [Written(MoveStarted(piece, target, "overflow", now_ms)) for piece in pieces]
+    return [Written(Dropped(piece, now_ms)) for piece in pieces]
+
+
+def _oldest(
+    partition: Partition, pattern: re.Pattern[bytes], over_messages: int, over_bytes: int
+) -> Runs | None:
+    """The oldest messages in the states of the pattern that are enough, or None."""
+    table = partition.table
+    runs: Runs = []
+    for chunk, start, stop in table.living(table.first_living(), table.next):
+        for match in pattern.finditer(chunk.states, start, stop):
+            count = 0
+            for size in chunk.sizes[match.start() : match.end()]:
+                if over_messages <= 0 and over_bytes <= 0:
+                    break
+                count += 1
+                over_messages -= 1
+                over_bytes -= size
+            if count:
+                runs.append(((chunk.number << CHUNK_BITS) + match.start(), count))
+            if over_messages <= 0 and over_bytes <= 0:
+                return normalized(runs)
+    return None

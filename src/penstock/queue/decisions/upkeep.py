@@ -1,0 +1,106 @@
+"""What time alone does to a queue: leases end, delays end, messages expire and leave the window that sorts them."""
+
+from __future__ import annotations
+
+from penstock.model import limits
+from penstock.model.records import Expired, Matured, MoveStarted, Sorted
+from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.move import send_late
+from penstock.queue.decisions.settle import give_back
+from penstock.queue.log.retention import cut_due
+from penstock.queue.partition import Partition
+from penstock.queue.ready.sorted_order import Clock
+from penstock.queue.state import states
+
+_LEASES_AT_ONCE = 1_000
+_MESSAGES_AT_ONCE = 100_000
+
+
+def upkeep_due(partition: Partition) -> int | None:
+    """When there is next something to do."""
+    oldest_ms = partition.sent_times.next_ms()
+    times = [
+        partition.leases.next_ms(),
+        partition.delays.next_ms(),
+        partition.expiries.next_ms(),
+        oldest_ms + partition.settings.retention_ms if oldest_ms is not None else None,
+        cut_due(partition),
+    ]
+    return min((time for time in times if time is not None), default=None)
+
+
+def end_leases(partition: Partition, now_ms: int) -> list[Written]:
+    """Leases whose time is over."""
+    return [
+        written
+        for lease, runs in partition.leases.due(now_ms, _LEASES_AT_ONCE)
+        for written in give_back(partition, lease, runs, "lease-ended", now_ms, now_ms)
+    ]
+
+
+def end_delays(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages whose delay is over."""
+    due_ms = partition.delays.next_ms()
+    if due_ms is None or due_ms > now_ms:
+        return []
+    runs = partition.table.among(states.RUNS_IN[states.DELAYED], partition.delays.due(now_ms))
+    if not runs:
+        partition.delays.pass_over()
+        return []
+    return [Written(Matured(runs[: limits.RUNS_PER_RECORD], now_ms))]
+
+
+def expire(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages whose time to live is over go to the dead-letter queue, or are gone."""
+    due_ms = partition.expiries.next_ms()
+    if due_ms is None or due_ms > now_ms:
+        return []
+    living = partition.table.among(states.RUNS_LIVING, partition.expiries.due(now_ms))
+    if not living:
+        partition.expiries.pass_over()
+        return []
+    # What is on its way cannot expire now; the record is written even so, for it to expire if it comes back.
+    runs = partition.table.among(states.RUNS_EXPIRABLE, living) if partition.moves else living
+    runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
+    target = partition.settings.dead_letter_queue
+    if target is not None and runs:
+        return [Written(MoveStarted(runs, target, "expired", now_ms))]
+    return [Written(Expired(runs, "ttl", now_ms))]
+
+
+def retain(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages older than the retention are gone, whatever state they are in."""
+    table = partition.table
+    cutoff_ms = now_ms - partition.settings.retention_ms
+    end = partition.sent_times.expired_before(cutoff_ms, table.next)
+    if not end:
+        return []
+    runs = table.runs_in(states.RUNS_EXPIRABLE, table.first_living(), end, _MESSAGES_AT_ONCE)
+    if not runs:
+        partition.sent_times.pass_over(cutoff_ms)
+        return []
+    return [Written(Expired(runs, "retention", now_ms))]
+
+
+def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
+    """When there is next something to do, for the window that sorts messages as well."""
+    due_ms = upkeep_due(partition)
+    sorting = partition.sorting
+    if sorting is None:
+        return due_ms
+    if sorting.late and sorting.stray(partition.table):
+        return now_ms
+    leaving_ms = sorting.due_ms(now_ms, clock)
+    return leaving_ms if due_ms is None or (leaving_ms is not None and leaving_ms < due_ms) else due_ms
+
+
+def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[Written]:
+    """Messages whose window is over leave it, in the order of their stamps."""
+    sorting = partition.sorting
+    if sorting is None:
+        return []
+    written = send_late(partition, now_ms)
+    through = sorting.due_through(now_ms, clock)
+    if through is not None:
+        written.append(Written(Sorted(through, now_ms)))
+    return written

@@ -1,0 +1,91 @@
+"""Late messages of a best-effort queue: older than what was handed out already, so they are served first.
+
+Only batches that carry their producers' stamps take part. The newest stamp handed out is known to the batch: a batch
+counts with its oldest message as soon as any of it is leased, so nothing is called late that is not. And none counts as
+later than it arrived, so a producer whose clock is ahead does not make everybody else late.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right, insort
+
+from penstock.model.runs import Runs, count_of, difference
+from penstock.queue.ready.lanes import Ahead
+from penstock.queue.state.table import MessageTable
+
+_SWEEP_AT_LEAST = 512
+
+
+class LateHeads:
+    """What a partition knows of the stamps of its messages, if they have any."""
+
+    def __init__(self, table: MessageTable, ahead: list[Ahead]) -> None:
+        self._table = table
+        self.newest_us = 0
+        """The newest stamp handed out so far."""
+        self.ahead = ahead
+        """Late messages, oldest first; some may be gone. The lanes of the queue serve them from this list."""
+        self._firsts = array("Q")
+        self._ends = array("Q")
+        self._stamps = array("Q")
+        self.sweep_at = _SWEEP_AT_LEAST
+
+    def sent(self, first: int, count: int, stamp_us: int, *, late: bool) -> None:
+        """A batch is being sent whose oldest message has this stamp; it is not in the table yet."""
+        if len(self._firsts) > self.sweep_at:
+            self._sweep()
+        if late:
+            insort(self.ahead, (stamp_us, first, count))
+        self._firsts.append(first)
+        self._ends.append(first + count)
+        self._stamps.append(stamp_us)
+
+    def _sweep(self) -> None:
+        alive = self._table.is_alive
+        kept = [i for i, first in enumerate(self._firsts) if alive((first, self._ends[i] - first))]
+        self._firsts = array("Q", [self._firsts[i] for i in kept])
+        self._ends = array("Q", [self._ends[i] for i in kept])
+        self._stamps = array("Q", [self._stamps[i] for i in kept])
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
+        self.ahead[:] = self._living()
+
+    def leased(self, runs: Runs) -> None:
+        """Messages were handed out."""
+        firsts, ends, stamps = self._firsts, self._ends, self._stamps
+        for first, count in runs:
+            low = max(0, bisect_right(firsts, first) - 1)
+            for place in range(low, bisect_left(firsts, first + count)):
+                if ends[place] > first and stamps[place] > self.newest_us:
+                    self.newest_us = stamps[place]
+        if self.ahead:
+            self._served(runs)
+
+    def _served(self, runs: Runs) -> None:
+        """Who was at the head once is like all others, should it come back. What is leased mostly stands in front."""
+        left = count_of(runs)
+        kept: list[Ahead] = []
+        place = 0
+        while place < len(self.ahead) and left:
+            stamp_us, first, count = self.ahead[place]
+            rest = difference([(first, count)], runs)
+            left -= count - count_of(rest)
+            kept += [(stamp_us, *run) for run in rest]
+            place += 1
+        self.ahead[:place] = kept
+
+    def _living(self) -> list[Ahead]:
+        return [entry for entry in self.ahead if self._table.is_alive((entry[1], entry[2]))]
+
+    # -- the snapshot ----------------------------------------------------------------------------------------
+
+    def columns(self) -> tuple[array[int], array[int], array[int]]:
+        """First messages, ends and stamps of batches. Columns only grow at their end, or are given up for others."""
+        return self._firsts, self._ends, self._stamps
+
+    def load(self, firsts: bytes, ends: bytes, stamps: bytes) -> None:
+        """Some batches from the snapshot, behind those that are there."""
+        for column, data in zip(self.columns(), (firsts, ends, stamps), strict=True):
+            column.frombytes(data)
+        if len({len(column) for column in self.columns()}) != 1:
+            raise ValueError("the stamps of batches have columns of different lengths")

@@ -1,0 +1,1 @@
+"""What a partition remembers: columns of messages, leases, timers, deduplication, producers. Records change it."""

@@ -1,0 +1,256 @@
+"""What other nodes say, taken to whoever it is for. What finds no room in the journal waits, and all that follows it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Protocol, assert_never
+
+import msgspec
+
+from penstock.model.document import TooOldError
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import MessagesLost
+from penstock.queue.decisions.decision import Written
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.leader.sender import Sender
+from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream, weight
+from penstock.replication.primary_secondary.node.state import ClusterState
+from penstock.wire.frames import Frame
+from penstock.wire.peer_messages import (
+    Append,
+    Arrived,
+    AskArrived,
+    Batches,
+    Confirm,
+    Cut,
+    Image,
+    Lead,
+    Lost,
+    MovedIn,
+    MoveDone,
+    MoveIn,
+    PeerMessage,
+    Refuse,
+    Standing,
+    decode_peer_message,
+)
+
+log = logging.getLogger("penstock.backend")
+
+FromPrimary = Lead | Append | Cut | Image | Batches
+
+
+class Roles(Protocol):
+    """Who leads what, as the words of others change it."""
+
+    sender: Sender
+
+    def stand_down(self, queue_id: int, why: str) -> None: ...
+    def confirmed(self, node: str, rows: list[tuple[int, int, int]]) -> None: ...
+
+
+class Dispatch:
+    """The ear of a node."""
+
+    def __init__(self, state: ClusterState, roles: Roles, follower: Follower) -> None:
+        self._state = state
+        self._roles = roles
+        self._follower = follower
+        self.moves = ClusterMoves(state)
+        self._early: dict[int, tuple[str, Lead]] = {}
+        """Calls of primaries of partitions that this node does not know of yet."""
+        self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}
+        """By node: what waits for room in the journal."""
+        self._held: dict[int, deque[tuple[PeerStream, FromPrimary, bytes]]] = {}
+        """By partition: what waits until a whole state that came before it is installed."""
+        self._left_out: set[tuple[str, str]] = set()
+        """What was said about messages of newer nodes: once is enough."""
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether something waits that came already."""
+        return bool(self._stalled or self._held)
+
+    def frame(self, node: str, frame: Frame) -> None:
+        """A frame of another node; raises where it is none of this protocol."""
+        stream = self._state.streams.get(node)
+        if stream is None:
+            return
+        try:
+            message = decode_peer_message(frame.head)
+        except TooOldError as error:
+            self._leave_out(stream, error, len(frame.body))
+            return
+        except msgspec.DecodeError as error:
+            raise PenstockError(
+                ErrorCode.BAD_FRAME, f"node {node} says what is no message: {error}"
+            ) from None
+        stalled = self._stalled.get(node)
+        if stalled is not None and isinstance(message, FromPrimary):
+            stalled.append((message, bytes(frame.body)))
+            return
+        try:
+            self._handle(stream, message, frame.body)
+        except PenstockError:
+            self._stalled.setdefault(node, deque()).append((message, bytes(frame.body)))
+
+    def _leave_out(self, stream: PeerStream, error: TooOldError, body_bytes: int) -> None:
+        """A newer node says what this one has no word for. It hears no confirmation, and that is all it can need."""
+        if (stream.node, error.message) not in self._left_out:
+            self._left_out.add((stream.node, error.message))
+            log.warning(
+                "ignored a message from node %(node)s: %(error)s",
+                {"node": stream.node, "error": error.message},
+            )
+        if body_bytes:
+            stream.taken_bytes += weight(body_bytes)
+
+    def retry(self) -> None:
+        """There may be room in the journal now."""
+        if not self.is_stalled:
+            return
+        for node, stalled in list(self._stalled.items()):
+            stream = self._state.streams.get(node)
+            while stalled and stream is not None:
+                message, body = stalled[0]
+                try:
+                    self._handle(stream, message, memoryview(body))
+                except PenstockError:
+                    break
+                stalled.popleft()
+            if not stalled or stream is None:
+                self._stalled.pop(node, None)
+        for queue_id in list(self._held):
+            self._take_held(queue_id)
+
+    def _take_held(self, queue_id: int) -> None:
+        held = self._held[queue_id]
+        while held and not self._is_installing(queue_id):
+            stream, message, body = held[0]
+            try:
+                self._take(stream, message, memoryview(body))
+            except PenstockError:
+                return
+            held.popleft()
+        if not held:
+            del self._held[queue_id]
+
+    def _is_installing(self, queue_id: int) -> bool:
+        followed = self._follower.partitions.get(queue_id)
+        return followed is not None and bool(followed.installing)
+
+    def lost(self, node: str) -> None:
+        """The stream to a node is gone."""
+        self._stalled.pop(node, None)
+        for queue_id, held in list(self._held.items()):
+            left = deque(row for row in held if row[0].node != node)
+            if left:
+                self._held[queue_id] = left
+            else:
+                del self._held[queue_id]
+        self._early = {queue_id: row for queue_id, row in self._early.items() if row[0] != node}
+        self.moves.lost(node)
+
+    def local_is_there(self, queue_id: int) -> None:
+        """The node follows a partition now; its primary may have called already."""
+        row = self._early.pop(queue_id, None)
+        if row is not None and row[0] in self._state.streams:
+            self._handle(self._state.streams[row[0]], row[1], memoryview(b""))
+
+    def _handle(self, stream: PeerStream, message: PeerMessage, body: memoryview) -> None:
+        node = stream.node
+        match message:
+            case Lead() | Append() | Cut() | Image() | Batches():
+                self._from_primary(stream, message, body)
+            case Standing():
+                led = self._state.led.get(message.partition)
+                if led is not None and led.epoch == message.epoch and led.is_member(node, message.joined):
+                    partition = self._state.parts.catalogue.partitions[message.partition]
+                    self._roles.sender.approach(led, partition, stream, message, self._state.now_ms)
+            case Refuse():
+                led = self._state.led.get(message.partition)
+                if led is not None and message.epoch > led.epoch:
+                    why = f"{node} knows epoch {message.epoch}"
+                    self._roles.stand_down(message.partition, why)
+            case Confirm():
+                stream.taken(message.taken_bytes)
+                self._roles.confirmed(node, message.rows)
+            case Lost():
+                led = self._state.led.get(message.partition)
+                if led is not None and led.epoch == message.epoch:
+                    partition = self._state.parts.catalogue.partitions[message.partition]
+                    more = message.messages - led.lost.get(message.cut_epoch, 0)
+                    if more > 0:
+                        record = MessagesLost(more, self._state.now_ms)
+                        self._state.parts.write(partition, [Written(record)])
+                        led.lost[message.cut_epoch] = message.messages
+            case MoveIn():
+                self.moves.arrivals.move_in(node, message, body)
+            case MovedIn():
+                self.moves.moved_in(message)
+            case MoveDone():
+                self.moves.arrivals.move_done(message)
+            case AskArrived():
+                self.moves.arrivals.asked(message)
+            case Arrived():
+                self.moves.arrived(message)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _from_primary(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
+        queue_id = message.partition
+        if queue_id in self._held or self._is_installing(queue_id):
+            self._held.setdefault(queue_id, deque()).append((stream, message, bytes(body)))
+            return
+        self._take(stream, message, body)
+
+    def _take(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
+        queue_id = message.partition
+        if isinstance(message, Lead) and self._is_of_another_queue(message):
+            log.error(
+                "node %(node)s leads partition %(partition)d as a partition of %(queue)r, but the data "
+                "on this node belongs to another queue: this node does not follow it",
+                {"node": stream.node, "partition": queue_id, "queue": message.name},
+            )
+            return
+        led = self._state.led.get(queue_id)
+        if led is not None and message.epoch > led.epoch:
+            self._roles.stand_down(queue_id, f"{stream.node} leads epoch {message.epoch}")
+        elif led is not None:
+            stream.send(Refuse(queue_id, led.epoch))
+        followed = self._follower.partitions.get(queue_id)
+        if queue_id not in self._state.led and followed is not None:
+            self._follow(followed, stream, message, body)
+            return
+        if isinstance(message, Lead):
+            early = self._early.get(queue_id)
+            if led is None and (early is None or early[1].epoch <= message.epoch):
+                self._early[queue_id] = (stream.node, message)
+        elif not isinstance(message, Cut):
+            stream.taken_bytes += weight(len(body))
+
+    def _is_of_another_queue(self, message: Lead) -> bool:
+        partition = self._state.parts.catalogue.partitions.get(message.partition)
+        return partition is not None and bool(message.name) and message.name != partition.name
+
+    def _follow(
+        self,
+        followed: FollowedPartition,
+        stream: PeerStream,
+        message: FromPrimary,
+        body: memoryview,
+    ) -> None:
+        match message:
+            case Append():
+                self._follower.append(followed, stream, message, body)
+            case Lead():
+                self._follower.lead(followed, stream, message)
+            case Cut():
+                self._follower.cut(followed, stream, message)
+            case Image():
+                self._follower.take_image(followed, stream, message, body)
+            case Batches():
+                self._follower.take_batches(followed, stream, message, body)

@@ -1,0 +1,79 @@
+"""Whether what a node has of a partition could be led, how far it goes, and how people are told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.backend.node.parts import NodeParts
+from penstock.backend.node.whole_state import is_missing_batches
+from penstock.cluster.layout.entries import PartitionEntry, Position
+from penstock.replication.primary_secondary.node.follower.follower import Follower, has_only_former_life
+from penstock.replication.primary_secondary.node.layout_view import local_name
+from penstock.replication.primary_secondary.node.state import ClusterState
+from penstock.wire.messages import ReplicaStatus
+
+
+def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_elected: bool = False) -> bool:
+    """Whether what this node has could be led; `is_elected`: it is the primary of the entry."""
+    queue_id = entry.partition
+    partition = parts.catalogue.partitions.get(queue_id)
+    if partition is not None and partition.name != local_name(entry.queue, entry.ordinal):
+        return False  # it is of another queue
+    if queue_id in parts.catalogue.damage:
+        return False
+    if partition is None or not partition.index:
+        # Where nothing was ever taken, or an operator gave up everything for this node, nothing is missing.
+        is_given_up = is_elected and entry.unclean == entry.epoch
+        return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, queue_id)
+    followed = follower.partitions.get(queue_id)
+    return not (
+        is_missing_batches(partition)
+        or (followed is not None and (followed.needs_whole or followed.is_restoring))
+    )
+
+
+def has_lost_everything(parts: NodeParts, node: str, entry: PartitionEntry) -> bool:
+    """Whether a node has nothing of a partition of which, by the layout, it has everything: its disk was replaced."""
+    partition = parts.catalogue.partitions.get(entry.partition)
+    had_everything = node in entry.in_sync or node in entry.in_sync_before
+    return entry.serving > 0 and had_everything and (partition is None or not partition.index)
+
+
+def positions(state: ClusterState, follower: Follower, asked: Iterable[int]) -> dict[int, Position]:
+    """How far the logs of these partitions go, and of those that this node should lead and cannot."""
+    found: dict[int, Position] = {}
+    unfit = [
+        known.entry.partition
+        for known in state.layout
+        if known.entry.primary == state.node
+        and known.entry.partition not in state.led
+        and not is_fit(state.parts, follower, known.entry)
+    ]
+    for queue_id in {*asked, *unfit}:
+        known = state.layout.get(queue_id)
+        if known is None:
+            continue
+        partition = state.parts.catalogue.partitions.get(queue_id)
+        last = partition.index if partition is not None else 0
+        log_epoch = partition.epochs.at(last) if partition is not None else 0
+        found[queue_id] = Position(
+            known.entry.epoch, log_epoch, last, is_fit(state.parts, follower, known.entry)
+        )
+    return found
+
+
+def describe(state: ClusterState, follower: Follower, queue_id: int) -> ReplicaStatus | None:
+    """The node's part in a partition, for people."""
+    known = state.layout.get(queue_id)
+    partition = state.parts.catalogue.partitions.get(queue_id)
+    if known is None or partition is None:
+        return None
+    led, followed = state.led.get(queue_id), follower.partitions.get(queue_id)
+    if led is not None:
+        behind = {
+            node: partition.index - follower.confirmed for node, follower in led.primary.followers.items()
+        }
+        in_sync = sorted(led.primary.in_sync)
+        return ReplicaStatus("primary", led.epoch, partition.index, led.primary.committed, in_sync, behind)
+    epoch, committed = (followed.epoch, followed.committed) if followed is not None else (0, 0)
+    return ReplicaStatus("secondary", epoch, partition.index, committed, [], {})

@@ -1,0 +1,1 @@
+"""Partitions that this node follows: applying records, cutting the log, installing a whole state."""

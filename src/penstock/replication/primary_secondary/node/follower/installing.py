@@ -1,0 +1,177 @@
+"""Installing a whole state that a primary sent: it takes the place of what this replica has, or it does not.
+
+The parts are kept in memory until all of them are here. Then the state is built from them, a few pages in a turn. They are
+written to the journal, and with the last of them the new state takes the place of the old one.
+
+Between the first part that is written and the last, the journal holds a state that does not count yet, and a snapshot
+would hold the old one. A snapshot taken there would separate the parts: those before it would not be read again, or their
+files would be used for something else. So a checkpoint and an installation exclude each other. An installation begins
+when no checkpoint is under way (it may be copying what is about to go), and none begins until the installation has ended.
+Neither waits for the network while it runs, so both end.
+
+Where the disk is full the parts that were written count for nothing: a checkpoint may free space, and the installation
+begins again from the first part.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.backend.node.parts import NodeParts
+from penstock.model.document import TooOldError
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import MEBIBYTE
+from penstock.queue import living_files
+from penstock.queue.partition import Partition
+from penstock.queue.snapshot.building import Builder
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+
+log = logging.getLogger("penstock.backend")
+
+BYTES_PER_TURN = 4 * MEBIBYTE
+"""How much of a state goes to the journal in one turn: answers of other queues wait for the same flush."""
+PAGES_PER_TURN = 2
+"""So many pages of a state are built in one turn. A page takes five milliseconds where every other message of it is gone."""
+RETRY_MS = 1_000
+"""How long after a full disk the next attempt is made."""
+
+
+@dataclass(slots=True, eq=False)
+class Installation:
+    """One state that is complete in memory."""
+
+    followed: FollowedPartition
+    index: int
+    parts: list[bytes]
+    installed: Callable[[Partition, Partition], None]
+    """Told of the state before and of the one in its place, when it counts."""
+    unreadable: Callable[[str], None]
+    """Told that a newer version wrote the state, and that it does not count."""
+    builder: Builder = field(default_factory=lambda: Builder(elsewhere=True))
+    fed: int = 0
+    """Parts that the builder was given."""
+    partition: Partition | None = None
+    """The state, once it is built."""
+    number: int = 0
+    written: int = 0
+    not_before_ms: int = 0
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its primary is still followed."""
+        return self.followed.installing == self.number
+
+
+class Installer:
+    """The installations of a node."""
+
+    def __init__(self, parts: NodeParts) -> None:
+        self._parts = parts
+        self._installations: list[Installation] = []
+        self._begun = 0
+
+    @property
+    def is_writing(self) -> bool:
+        """While this holds no checkpoint may begin: some parts of a state are in the journal and others are not."""
+        return self.is_waiting and any(row.written and row.is_wanted for row in self._installations)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether `step` goes on at once where it stopped: nothing has to happen before."""
+        return self.is_waiting and any(row.partition is None and row.is_wanted for row in self._installations)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `step` has something to do."""
+        return bool(self._installations)
+
+    def begin(self, installation: Installation) -> None:
+        """All parts are here."""
+        self._begun += 1
+        installation.number = installation.followed.installing = self._begun
+        self._installations.append(installation)
+
+    def step(self, now_ms: int) -> None:
+        """Goes on with what can go on."""
+        room, pages = BYTES_PER_TURN, PAGES_PER_TURN
+        for installation in list(self._installations):
+            if not installation.is_wanted:
+                self._remove(installation)
+            elif installation.partition is None:
+                pages -= self._build(installation, pages)
+            elif room > 0 and now_ms >= installation.not_before_ms:
+                room -= self._write(installation, room, now_ms)
+
+    def _build(self, installation: Installation, most: int) -> int:
+        """Builds up to so many pages of the state; returns how many."""
+        builder, built = installation.builder, 0
+        try:
+            while built < most and installation.partition is None:
+                built += 1
+                if not builder.build(1):
+                    continue
+                if installation.fed < len(installation.parts):
+                    builder.feed(installation.parts[installation.fed])
+                    installation.fed += 1
+                else:
+                    installation.partition = builder.finish()
+        except TooOldError as error:
+            self._give_up(installation, error.message)
+        except (msgspec.DecodeError, ValueError) as error:
+            self._give_up(installation, f"the state that came cannot be read ({error}); please report it")
+        return built
+
+    def _remove(self, installation: Installation) -> None:
+        """What was built of the state is not needed."""
+        self._installations.remove(installation)
+        built = installation.builder.begun
+        if built is not None:
+            self._parts.freeing.add(built)
+
+    def _give_up(self, installation: Installation, why: str) -> None:
+        self._remove(installation)
+        installation.followed.installing = 0
+        installation.unreadable(why)
+
+    def _write(self, installation: Installation, room: int, now_ms: int) -> int:
+        """Writes some parts; returns how many bytes those had."""
+        if not installation.written and self._parts.checkpointer.is_under_way:
+            return 0
+        logbook, parts = self._parts.logbook, installation.parts
+        queue_id = installation.followed.queue_id
+        size = 0
+        while installation.written < len(parts) and size < room:
+            part = parts[installation.written]
+            try:
+                logbook.write_image(queue_id, installation.index, installation.written, len(parts), part)
+            except PenstockError as error:
+                if error.code is ErrorCode.DISK_FULL:
+                    installation.written = 0
+                    installation.not_before_ms = now_ms + RETRY_MS
+                return size
+            installation.written += 1
+            size += len(part)
+        if installation.written == len(parts):
+            self._finish(installation)
+        return size
+
+    def _finish(self, installation: Installation) -> None:
+        parts, queue_id = self._parts, installation.followed.queue_id
+        self._installations.remove(installation)
+        before, after = parts.catalogue.partitions[queue_id], installation.partition
+        if after is None:
+            raise ValueError(f"the state of partition {queue_id} is written before it is built")
+        parts.catalogue.partitions[queue_id] = after
+        parts.catalogue.damage.pop(queue_id, None)
+        parts.store.keep_only(queue_id, living_files.files_of(after))
+        log.info(
+            "partition %(partition)d was copied from the primary as of record %(record)d",
+            {"partition": queue_id, "record": installation.index},
+        )
+        installation.followed.installing = 0
+        installation.installed(before, after)
+        parts.freeing.add(before)

@@ -1,0 +1,101 @@
+"""Partitions of deleted queues that this node leads: when each is given up, and what people are told until then.
+
+What has to leave one is on record: messages on their way elsewhere, delayed messages with a dead-letter queue, late messages.
+`cluster_moves` takes them there. The sources of what has arrived in it have to know that too (`arrivals`). When none is left,
+and no failover can lose that, the primary writes into the layout that
+the partition is given up; then every node drops it. A primary that fails before is followed by one that has the same records
+and goes on. Nothing else ends a partition that has messages on their way, however long their target cannot be reached.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from penstock.backend.send.moves import tell_homeless
+from penstock.cluster.layout.deletion import given_up, taken_back
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.model.move_target import target_of
+from penstock.model.runs import count_of
+from penstock.queue.decisions import move as moving
+from penstock.queue.partition import Partition
+from penstock.queue.state.outgoing_moves import MoveKey
+from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
+from penstock.replication.primary_secondary.node.state import ClusterState
+
+log = logging.getLogger("penstock.backend")
+
+EXPLAIN_MS = 2_000
+"""What takes longer than this is explained in the layout, for `penstock cluster status`."""
+EXPLAINED = 3
+"""So many targets are named, and so many sources."""
+EXPLAIN_AGAIN_MS = 10_000
+"""The explanation is written again when it is another one, not more often than this."""
+
+
+class Draining:
+    """What this node wants of the entries of such partitions."""
+
+    def __init__(self, state: ClusterState, moves: ClusterMoves) -> None:
+        self._state = state
+        self._moves = moves
+        self._explain_ms: dict[int, int] = {}
+        """Partition → when its next explanation is due."""
+        self._done: set[int] = set()
+
+    def wanted(self, entry: PartitionEntry, now_ms: int) -> PartitionEntry:
+        """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
+        queue_id = entry.partition
+        if entry.abandoned and self._state.parts.catalogue.partitions[queue_id].totals.sent:
+            log.error(
+                "partition %(partition)d is kept: the entry of queue %(queue)r is missing in the "
+                "metadata store, but messages were sent to the queue",
+                {"partition": queue_id, "queue": entry.queue},
+            )
+            return taken_back(entry)
+        if queue_id not in self._state.drains:
+            return entry
+        due_ms = self._explain_ms.setdefault(queue_id, now_ms + EXPLAIN_MS)
+        if self._is_done(queue_id, now_ms):
+            return given_up(
+                entry, f"the queue {entry.queue} is deleted, and nothing of it is on its way any more"
+            )
+        if now_ms < due_ms:
+            return entry
+        self._explain_ms[queue_id] = now_ms + EXPLAIN_AGAIN_MS
+        partition = self._state.parts.catalogue.partitions[queue_id]
+        reason = f"the queue {entry.queue} is deleted and waits: {self._explain(partition, now_ms)}"
+        if reason != entry.reason:
+            log.warning("partition %(partition)d: %(reason)s", {"partition": queue_id, "reason": reason})
+        return msgspec.structs.replace(entry, reason=reason)
+
+    def _is_done(self, queue_id: int, now_ms: int) -> bool:
+        partition, led = self._state.parts.catalogue.partitions[queue_id], self._state.led[queue_id]
+        is_settled = self._moves.arrivals.settle(partition, now_ms)
+        if moving.rescue(partition, now_ms) or self._moves.awaited(partition, now_ms) or not is_settled:
+            return False
+        if led.primary.everywhere() < partition.index:
+            return False
+        if queue_id not in self._done:
+            self._done.add(queue_id)
+            tell_homeless(partition)
+        return True
+
+    def _explain(self, partition: Partition, now_ms: int) -> str:
+        waits = self._moves.awaited(partition, now_ms)
+        told = [self._explain_move(partition, move) for move in waits[:EXPLAINED]]
+        if len(waits) > EXPLAINED:
+            told.append(f"and messages for {len(waits) - EXPLAINED} other queues")
+        told += self._moves.arrivals.explain(partition)[:EXPLAINED]
+        return "; ".join(told) or "its replicas have to confirm that nothing is on its way any more"
+
+    def _explain_move(self, partition: Partition, move: MoveKey) -> str:
+        why, count = self._moves.why_waits(partition.queue_id, move[0]), count_of(partition.moves[move])
+        messages = "1 message is" if count == 1 else f"{count:,} messages are"
+        return f"{messages} on the way to {target_of(move[0]).name}" + (f" ({why})" if why else "")
+
+    def deposed(self, queue_id: int) -> None:
+        """Another node leads the partition, or it is gone."""
+        self._explain_ms.pop(queue_id, None)
+        self._done.discard(queue_id)

@@ -1,0 +1,395 @@
+"""What a node leads: how an epoch begins, what is committed in it, who is answered, and how it ends.
+
+Nothing of an epoch is sent before its beginning is on this node's own disk: after a crash it knows that the epoch was used,
+and never writes other records under the same number. Nothing is answered before `Primary` says that it is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from penstock.backend.logs import membership as log_membership
+from penstock.backend.send import sends
+from penstock.backend.upkeep.upkeep_times import earliest
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.layout.sequence_numbers import acts_synchronously, may_give_out
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import EpochBegan, SettingsChanged
+from penstock.queue.decisions.decision import Written
+from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.core.primary import Primary
+from penstock.replication.primary_secondary.node.fitness import is_fit
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.holding import Holding
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry
+from penstock.replication.primary_secondary.node.leader.number_skips import gives_back, skipped
+from penstock.replication.primary_secondary.node.leader.read_proofs import ReadProofs
+from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition, Sender
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
+from penstock.replication.primary_secondary.node.proposing import Proposer
+from penstock.replication.primary_secondary.node.state import ClusterState
+from penstock.wire.messages import Failed
+
+log = logging.getLogger("penstock.backend")
+
+
+class Leadership:
+    """The partitions that this node leads."""
+
+    def __init__(self, state: ClusterState, follower: Follower, holding: Holding, proposer: Proposer) -> None:
+        self.state = state
+        self.follower = follower
+        self.holding = holding
+        self.proposer = proposer
+        self._recent = RecentEntries()
+        self.sender = Sender(state.parts.store, self._recent, state.parts.captures)
+        self._reads = ReadProofs(state, self.sender)
+        self.deposed: Callable[[int], None] = lambda queue_id: None
+        """Told of every partition that this node leads no more."""
+        self.lease_until_ms = 0
+        """Up to then nobody can be elected in place of this node; `async` partitions are served no longer."""
+        self.lease_is_alive = False
+        self._dirty: dict[int, None] = {}
+        """Partitions to which something was written in this turn."""
+        self._unflushed: deque[tuple[int, LedPartition, int]] = deque()
+        """(journal position, partition, index) of what waits for this node's disk."""
+        self._awaiting: dict[int, None] = {}
+        """Partitions whose commits wait for a replica that comes in."""
+        proposer.closes = self._close
+        state.parts.logbook.written = self._written
+
+    # -- what is committed -----------------------------------------------------------------------------------
+
+    def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
+        """See `ClusterPart`. Nobody leads epoch 0, so what needs it is never told."""
+        found: list[Need] = []
+        partitions = self.state.parts.catalogue.partitions
+        for queue_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
+            led = self.state.led.get(queue_id)
+            if led is not None and self.state.serves(queue_id):
+                index = partitions[queue_id].index
+                since_ms = 0 if served_only else self._reads.known_since(led, index)
+                found.append((queue_id, led.epoch, index, since_ms))
+            elif not served_only:
+                found.append((queue_id, 0, 0, 0))
+        return found
+
+    def is_committed(self, need: Need) -> bool | None:
+        """Whether it is; None where this node does not lead in that epoch any more."""
+        queue_id, epoch, index, since_ms = need
+        led = self.state.led.get(queue_id)
+        if led is None or led.epoch != epoch or not self._has_lease(led):
+            return None
+        return led.primary.committed >= index and (not since_ms or led.primary.leads_since(since_ms))
+
+    def has_copies(self, need: Need) -> bool:
+        """Whether as many replicas have it as the queue asks for; it is known to be committed."""
+        led = self.state.led.get(need[0])
+        return led is not None and led.primary.copied >= need[2]
+
+    def check_takes_sends(self, queue_id: int) -> None:
+        """See `ClusterPart`."""
+        led = self.state.led.get(queue_id)
+        if led is None:
+            return
+        led.check_numbers(self.state.parts.catalogue.partitions[queue_id])
+        if not led.primary.takes_sends:
+            raise PenstockError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(led.primary.in_sync)} replicas are in sync ({', '.join(sorted(led.primary.in_sync))}), and "
+                f"{led.primary.least_in_sync} are needed",
+            )
+
+    def _has_lease(self, led: LedPartition) -> bool:
+        return led.primary.synchronous or self.state.now_ms < self.lease_until_ms
+
+    def pass_time(self, now_ms: int) -> None:
+        """The lease may have ended by the clock, or been renewed."""
+        self.state.parts.now_ms = now_ms
+        alive = now_ms < self.lease_until_ms
+        if alive is not self.lease_is_alive:
+            self.lease_is_alive = alive
+            for led in list(self.state.led.values()):
+                if not led.primary.synchronous:
+                    self._advance(led)
+
+    def tick(self, now_ms: int) -> None:
+        """Nobody is waited for any longer than it should be."""
+        self.pass_time(now_ms)
+        for queue_id in list(self._awaiting):
+            led = self.state.led.get(queue_id)
+            if led is not None:
+                led.primary.end_waits(now_ms)
+                if led.primary.awaited_until_ms() is not None:
+                    continue
+                self._advance(led)
+            del self._awaiting[queue_id]
+
+    def next_ms(self) -> int | None:
+        """When `tick` has something to do."""
+        first_ms = self.lease_until_ms if self.lease_is_alive else None
+        for queue_id in self._awaiting:
+            led = self.state.led.get(queue_id)
+            until_ms = led.primary.awaited_until_ms() if led is not None else None
+            first_ms = earliest(first_ms, until_ms if until_ms is not None else self.state.now_ms)
+        return first_ms
+
+    # -- epochs ----------------------------------------------------------------------------------------------
+
+    def lead(self, known: KnownEntry) -> bool:
+        """Begins the epoch, if this node can; False: not yet."""
+        entry = known.entry
+        state, queue_id = self.state, entry.partition
+        followed = self.follower.partitions.get(queue_id)
+        if followed is not None and followed.cutting is not None:
+            return False
+        if followed is not None and entry.epoch < followed.known_epoch:
+            return True  # somebody else leads a later one; the layout will say so
+        if followed is not None:
+            followed.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
+        if not is_fit(self.state.parts, self.follower, entry, is_elected=True):
+            log.warning(
+                "partition %(partition)d: this node cannot be primary: its data is damaged or missing",
+                {"partition": queue_id},
+            )
+            if queue_id in self.state.parts.catalogue.partitions:
+                self.follower.follow(queue_id, entry.epoch)
+            return True
+        partition = self.holding.hold(entry, self.state.now_ms)
+        if entry.epoch <= partition.epochs.last:
+            return True  # an earlier life of this node used the epoch; the manager gives another
+        if gives_back(self.follower, entry, partition):
+            return False
+        self._recent.forget(queue_id)
+        begun, following = partition.index + 1, partition.table.next
+        skips = skipped(partition, entry, state.nodes, state.now_ms)
+        self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
+        self.follower.unfollow(queue_id)
+        primary = Primary(
+            self.state.node,
+            last=partition.index,
+            replicas=entry.replicas,
+            in_sync=entry.in_sync,
+            synchronous=acts_synchronously(entry, entry.epoch),
+            least_in_sync=entry.settings.least_in_sync,
+            now_ms=self.state.now_ms,
+        )
+        led = self.state.led[queue_id] = LedPartition(
+            partition, entry.epoch, primary, begun, self.state.now_ms
+        )
+        log.info(
+            "partition %(partition)d of %(queue)r: this node is the primary of epoch %(epoch)d",
+            {"partition": queue_id, "queue": entry.queue, "epoch": entry.epoch},
+        )
+        # A replica may have been made with other settings than this one: what the log says first counts for all.
+        led.tells_settings = begun == 1
+        led.skips = skips
+        if skips is None or skips.first == following:
+            led.dense = (entry.epoch, partition.epochs.first_after(entry.serving) or begun, following)
+        self.update(led, known)
+        return True
+
+    def _ask_all(self, led: LedPartition) -> None:
+        for node in led.primary.followers:
+            stream = self.state.streams.get(node)
+            if stream is not None and node not in led.cursors:
+                self.sender.ask(led, stream, self.state.now_ms)
+
+    def update(self, led: LedPartition, known: KnownEntry) -> None:
+        """The entry of a partition that this node leads has changed.
+
+        Where the journal has no room this raises, and is called again with the same entry. What the entry says counts
+        from the first call on, once: a change of the in-sync set that is proposed after it is not what it decides.
+        """
+        if known.version > led.version:
+            led.version = known.version
+            self._take_in(led, known.entry)
+        settings = known.entry.settings
+        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        self._ask_all(led)
+        if led.skips is not None:
+            self.state.parts.write(partition, [Written(led.skips)])
+            led.skips = None
+        if partition.settings != settings or led.tells_settings:
+            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+            led.tells_settings = False
+        self._advance(led)
+
+    def _take_in(self, led: LedPartition, entry: PartitionEntry) -> None:
+        """What the store has decided."""
+        primary, settings = led.primary, entry.settings
+        unknown = primary.set_replicas(entry.replicas, entry.joined, self.state.now_ms)
+        for node in unknown | (led.cursors.keys() - primary.followers.keys()):
+            led.cursors.pop(node, None)
+        primary.synchronous = acts_synchronously(entry, led.epoch)
+        led.numbers_to, led.unclean = may_give_out(entry, led.epoch), entry.unclean
+        primary.least_in_sync = settings.least_in_sync
+        primary.decided(entry.in_sync)
+        led.closes = False
+
+    def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:
+        self._recent.add(queue_id, index, head, payload)
+        self._dirty[queue_id] = None
+
+    def _advance(self, led: LedPartition) -> None:
+        """More may be committed, or known, than before."""
+        queue_id, parts = led.queue_id, self.state.parts
+        known = self.state.layout.get(queue_id)
+        acts = (
+            known is not None
+            and known.entry.serving == known.entry.epoch == led.epoch
+            and known.entry.hand_over_to is None
+            and led.primary.committed >= led.begun
+            and self._has_lease(led)
+        )
+        deleted = known is not None and known.entry.deleted
+        closed = led.closes or (known is not None and known.entry.expiry == "closed")
+        serves = acts and not deleted and not closed
+        assert parts.catalogue.serves is not None
+        if serves and queue_id not in parts.catalogue.serves:
+            parts.catalogue.serves.add(queue_id)
+            parts.idle.forget(queue_id)  # its use is not known here: it counts from now on
+            partition = parts.catalogue.partitions[queue_id]
+            parts.timed.add(queue_id)
+            if partition.moves:
+                parts.movers.add(queue_id)
+            log_membership.restore(parts, [partition], self.state.now_ms)
+        elif not serves and queue_id in parts.catalogue.serves:
+            self._turn_away(queue_id)
+        is_kept = (
+            known is not None and known.entry.abandoned and parts.catalogue.partitions[queue_id].totals.sent
+        )
+        self.state.drain(queue_id, drains=acts and deleted and not is_kept)
+        for call in led.take_everywhere():
+            call()
+        parts.outbox.replicated(queue_id, self.state.parts.connections)
+        if serves:
+            self.proposer.look_at(queue_id)
+        else:  # it waits for the word that it serves, or for its successor
+            self.proposer.look_now(queue_id)
+
+    def hold_back(self, led: LedPartition) -> None:
+        """The layout tells of an earlier epoch: this one is served no more, until the layout tells of it again."""
+        self._advance(led)
+
+    def stand_down(self, queue_id: int, why: str) -> None:
+        """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
+        led = self.state.led.pop(queue_id, None)
+        if led is None:
+            return
+        log.info(
+            "partition %(partition)d: this node is no longer the primary of epoch %(epoch)d: %(reason)s",
+            {"partition": queue_id, "epoch": led.epoch, "reason": why},
+        )
+        led.cursors.clear()  # nothing is sent any more, and no state is made: another one may take its place, or none
+        self._turn_away(queue_id)
+        self.state.drains.discard(queue_id)
+        self.state.parts.idle.forget(queue_id)
+        self._recent.forget(queue_id)
+        self.state.parts.outbox.replicated(queue_id, self.state.parts.connections)
+        self.deposed(queue_id)
+        if queue_id in self.state.parts.catalogue.partitions:
+            self.follower.follow(queue_id, led.epoch)
+
+    def _close(self, led: LedPartition) -> None:
+        """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
+        led.closes = True
+        self._turn_away(led.queue_id)
+
+    def _turn_away(self, queue_id: int) -> None:
+        """Whoever waits at the partition is sent elsewhere."""
+        parts = self.state.parts
+        assert parts.catalogue.serves is not None
+        parts.catalogue.serves.discard(queue_id)
+        parts.movers.discard(queue_id)
+        error = PenstockError(ErrorCode.NOT_PRIMARY, f"this node does not lead partition {queue_id} any more")
+        for waiter in parts.leave_queue(queue_id):
+            parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
+        sends.end_held(parts, parts.held_sends.drop_queue(queue_id), error)
+
+    # -- replicas --------------------------------------------------------------------------------------------
+
+    def connected(self, stream: PeerStream) -> None:
+        """There is a stream to another node: it is asked where its replicas stand."""
+        for led in self.state.led.values():
+            if stream.node in led.primary.followers:
+                self.sender.ask(led, stream, self.state.now_ms)
+                self.proposer.look_at(led.queue_id)
+
+    def disconnected(self, node: str) -> None:
+        """What a node confirmed counts no more until it says so again."""
+        for led in list(self.state.led.values()):
+            if led.cursors.pop(node, None) is not None:
+                led.primary.lost(node)
+                self._advance(led)
+
+    def confirmed(self, node: str, rows: Iterable[tuple[int, int, int]]) -> None:
+        """A replica says up to where its disk has the logs."""
+        for queue_id, epoch, index in rows:
+            led = self.state.led.get(queue_id)
+            if led is not None and led.epoch == epoch and led.has_stood(node):
+                led.primary.confirmed(node, index, self.state.now_ms)
+                self.sender.answered(led, self.state.streams[node])
+                if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:
+                    self._awaiting[queue_id] = None
+                self._advance(led)
+
+    def ship(self) -> None:
+        """What was written goes to the replicas, while the disk is still at it."""
+        now_ms = self.state.now_ms
+        position = self.state.parts.store.appended_position
+        for queue_id in self._dirty:
+            led = self.state.led.get(queue_id)
+            if led is None:
+                continue
+            index = self.state.parts.catalogue.partitions[queue_id].index
+            led.primary.appended(index, now_ms)
+            self._unflushed.append((position, led, index))
+            self._mark_ready(led)
+        self._dirty.clear()
+        for queue_id in self._reads.ask():
+            self.proposer.look_at(queue_id)
+        for stream in self.state.streams.values():
+            self._fill(stream)
+
+    def _mark_ready(self, led: LedPartition) -> None:
+        for node in led.cursors:
+            self.state.streams[node].ready[led.queue_id] = None
+        self.proposer.look_at(led.queue_id)
+
+    def _fill(self, stream: PeerStream) -> None:
+        is_full = not stream.has_room
+        if is_full or not stream.ready:
+            return
+        ready, stream.ready = stream.ready, {}
+        for queue_id in ready:
+            led = self.state.led.get(queue_id)
+            if led is not None and stream.has_room:
+                partition = self.state.parts.catalogue.partitions[queue_id]
+                self.sender.fill(led, partition, stream, self.state.now_ms)
+            elif led is not None:
+                stream.ready[queue_id] = None
+
+    def flushed(self, now_ms: int) -> None:
+        """This node's disk has more."""
+        self.state.parts.now_ms = now_ms
+        position = self.state.parts.store.committed_position
+        touched: dict[int, LedPartition] = {}
+        while self._unflushed and self._unflushed[0][0] <= position:
+            _, led, index = self._unflushed.popleft()
+            if self.state.led.get(led.queue_id) is not led:
+                continue
+            led.primary.flushed(index)
+            touched[led.queue_id] = led
+            if not led.may_send and index >= led.begun:
+                led.may_send = True
+                self._mark_ready(led)
+        for led in touched.values():
+            self._advance(led)
+        self.follower.flushed(position)
+        for stream in self.state.streams.values():
+            self._fill(stream)

@@ -1,0 +1,337 @@
+"""The partitions that this node leads: what is sent to which replica next, and what is committed by their word."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock.backend.node.whole_state import StateParts, Walk
+from penstock.backend.upkeep.captures import Captures, Wanted
+from penstock.cluster.layout.sequence_numbers import END_OF_NUMBERS
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import BATCH_MESSAGES, MEBIBYTE
+from penstock.model.records import NumbersSkipped
+from penstock.queue.partition import Partition
+from penstock.queue.snapshot.capture import Capture
+from penstock.replication.primary_secondary.core.epochs import EpochHistory
+from penstock.replication.primary_secondary.core.primary import Primary
+from penstock.replication.primary_secondary.core.secondary import Continue, CutFirst, SendWhole, approach
+from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
+from penstock.replication.primary_secondary.node.moves.sent_moves import SentMoves
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
+from penstock.storage.entry import POSITION_SHIFT
+from penstock.storage.entry_read import EntryReadJob
+from penstock.storage.errors import DamagedEntryError
+from penstock.storage.store import Store
+from penstock.wire.peer_messages import Append, Batches, Cut, Image, Lead, Standing
+
+APPEND_BYTES = MEBIBYTE
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far one replica has been sent one partition."""
+
+    stood: bool = False
+    """The replica has said where it stands. What it confirmed before may be of a former membership of its node."""
+    next: int | None = None
+    """The record to send next; None: where the replica stands is not known, or it is cutting its log."""
+    reading: bool = False
+    """A helper thread reads records for it."""
+    capturing: bool = False
+    """A state is being made for it, a few pages a turn."""
+    parts: StateParts | None = None
+    """Of a state that is being sent, those that are not yet under way."""
+    walk: Walk | None = None
+    """Which batches of that state are to be sent."""
+    mark: tuple[int, int] | None = None
+    """Of the first records under way: how far the stream must be confirmed, and when they were sent."""
+
+
+class LedPartition:
+    """One partition in one epoch of this node's."""
+
+    def __init__(self, partition: Partition, epoch: int, primary: Primary, begun: int, now_ms: int) -> None:
+        self.queue_id = partition.queue_id
+        self.name = partition.name
+        self.epoch = epoch
+        self.primary = primary
+        self.since_ms = now_ms
+        self.begun = begun
+        """The index of the record with which the epoch began: nothing is sent before it is on this node's disk, so that
+        after a crash this node knows that the epoch was used."""
+        self.unclean = 0
+        """The newest epoch of the partition that began with an unclean election."""
+        self.version = 0
+        """Of the entry in the layout that was taken in last."""
+        self.may_send = False
+        self.closes = False
+        """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
+        self.tells_settings = False
+        """Whether the settings are still to be written, though they are what they should be."""
+        self.skips: NumbersSkipped | None = None
+        """What is still to be written before it serves: where the numbers of the epoch begin."""
+        self.dense: tuple[int, int, int] | None = None
+        """How the epoch began, where its numbers went on where the log ended (`PartitionEntry.dense`)."""
+        self.numbers_to = 0
+        """Below this a message may get a number (`cluster/layout/sequence_numbers.py`)."""
+        self.sent_moves = SentMoves(partition.moves.values())
+        self.lost: dict[int, int] = {}
+        """Messages that replicas cut and that may have been acknowledged, by the newest epoch of the log that was cut."""
+        self.cursors: dict[str, Cursor] = {}
+        self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        """(index, what to do once every replica has that which may be elected next)."""
+
+    def is_member(self, node: str, joined: int | None) -> bool:
+        """Whether a replica is the one that the entry means, and not a former one of the same node, or a later one."""
+        follower = self.primary.followers.get(node)
+        return follower is not None and joined in (None, follower.joined)
+
+    def has_stood(self, node: str) -> bool:
+        """Whether a replica has said where it stands, so that what it confirms counts."""
+        cursor = self.cursors.get(node)
+        return cursor is not None and cursor.stood
+
+    def check_numbers(self, partition: Partition) -> None:
+        """Raises unless there are numbers for a batch, however large it is."""
+        if partition.table.next + BATCH_MESSAGES <= self.numbers_to:
+            return
+        if self.numbers_to >= END_OF_NUMBERS:
+            raise PenstockError(
+                ErrorCode.LIMIT_REACHED,
+                f"partition {self.queue_id} of {partition.name!r} has given out all its numbers: make the queue again",
+            )
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"partition {self.queue_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
+        )
+
+    def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
+        """Calls back once no failover loses anything up to `index`; never, if this node is deposed before.
+
+        With `async` that is later than the commit: every replica in sync has it, not only this node.
+        """
+        if self.primary.everywhere() >= index:
+            self.primary.rely(index)
+            call()
+        else:
+            self.waiting.append((index, call))
+
+    def take_everywhere(self) -> list[Callable[[], None]]:
+        """What is to be done because of what no failover can lose any more."""
+        calls: list[Callable[[], None]] = []
+        everywhere = self.primary.everywhere() if self.waiting else 0
+        while self.waiting and self.waiting[0][0] <= everywhere:
+            index, call = self.waiting.popleft()
+            self.primary.rely(index)
+            calls.append(call)
+        return calls
+
+
+class Sender:
+    """Fills the streams to other nodes, in batches, as far as their windows allow."""
+
+    def __init__(self, store: Store, recent: RecentEntries, captures: Captures) -> None:
+        self._store = store
+        self._captures = captures
+        self._recent = recent
+        self.jobs: list[EntryReadJob] = []
+        """Work for the helper thread."""
+        self._reads: dict[EntryReadJob, tuple[LedPartition, PeerStream, Cursor, Walk | None]] = {}
+
+    def _begin(self, led: LedPartition, stream: PeerStream, now_ms: int) -> Cursor:
+        """Nothing is known of the replica; it has a moment to tell more."""
+        led.primary.lost(stream.node)
+        follower = led.primary.followers[stream.node]
+        if follower.waiting_since_ms is None:
+            follower.waiting_since_ms = now_ms
+        cursor = led.cursors[stream.node] = Cursor()
+        return cursor
+
+    def ask(self, led: LedPartition, stream: PeerStream, now_ms: int) -> None:
+        """Asks a replica where it stands."""
+        self._begin(led, stream, now_ms)
+        stream.send(Lead(led.queue_id, led.epoch, led.name, led.unclean))
+
+    def approach(
+        self, led: LedPartition, partition: Partition, stream: PeerStream, said: Standing, now_ms: int
+    ) -> None:
+        """A replica said where it stands: it goes on from there, cuts its log, or gets everything."""
+        log = self._store.replica_log
+        assert log is not None
+        oldest = log.oldest(led.queue_id) or partition.index + 1
+        theirs = EpochHistory(said.epochs)
+        way = approach(partition.epochs, partition.index, oldest, theirs, said.last)
+        cursor = self._begin(led, stream, now_ms)
+        cursor.stood = True
+        if said.whole or isinstance(way, SendWhole):
+            self._send_whole(led, partition, stream, cursor)
+        elif isinstance(way, CutFirst):
+            stream.send(Cut(led.queue_id, led.epoch, way.last))
+        else:
+            assert isinstance(way, Continue)
+            cursor.next = way.previous + 1
+            if (
+                way.previous == partition.index
+            ):  # nothing to send, but it says how far it is when it is told of nothing
+                self._append(led, partition, stream, cursor, (), now_ms)
+        stream.ready[led.queue_id] = None
+
+    def _send_whole(
+        self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor
+    ) -> None:
+        """The state is made in its turn; what it is the state of is known when that begins."""
+        cursor.capturing = True
+
+        def begun(capture: Capture) -> None:
+            cursor.walk = Walk(partition, self._store.appended_position)
+            cursor.next = capture.index + 1
+
+        def done(capture: Capture | None) -> None:
+            cursor.capturing = False
+            cursor.parts = StateParts(capture.buffers) if capture is not None else None
+            stream.ready[led.queue_id] = None
+
+        self._captures.ask(
+            Wanted(lambda: partition, begun, done, lambda: led.cursors.get(stream.node) is cursor)
+        )
+
+    def question(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
+        """Has a replica say once more that it follows, unless it will say so of what is under way."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is not None and cursor.mark is not None and stream.confirmed_bytes >= cursor.mark[0]:
+            cursor.mark = None  # it confirmed before it had taken what was sent earlier, as of a state: it says nothing more
+        if cursor is not None and cursor.next is not None and cursor.mark is None and led.may_send:
+            led.primary.asked(stream.node, now_ms)
+            if not cursor.parts and not cursor.capturing:
+                self._append(led, partition, stream, cursor, (), now_ms)
+
+    def answered(self, led: LedPartition, stream: PeerStream) -> None:
+        """A replica confirms that it follows: that holds for the time at which what it has taken was sent."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is not None and cursor.mark is not None and stream.confirmed_bytes >= cursor.mark[0]:
+            led.primary.vouched(stream.node, cursor.mark[1])
+            cursor.mark = None
+
+    def fill(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
+        """Sends what there is to send of a partition to a replica."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is None or cursor.next is None or cursor.capturing or not led.may_send:
+            return
+        while stream.has_room and cursor.parts:
+            assert cursor.walk is not None
+            parts = cursor.parts
+            image = Image(led.queue_id, led.epoch, cursor.walk.index, parts.taken, parts.count)
+            stream.send(image, parts.take())
+        while stream.has_room and not cursor.parts and not cursor.reading and cursor.next <= partition.index:
+            entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
+            if not entries:
+                if not stream.reading and not self._read_on(led, partition, stream, cursor):
+                    return  # it is asked again where it stands, and goes on from there
+                break
+            self._append(led, partition, stream, cursor, entries, now_ms)
+        if stream.has_room and not stream.reading and not cursor.parts and cursor.walk is not None:
+            self._walk_on(led, partition, stream, cursor)
+        if cursor.parts or cursor.next <= partition.index or cursor.walk is not None:
+            stream.ready[led.queue_id] = None
+
+    def _append(
+        self,
+        led: LedPartition,
+        partition: Partition,
+        stream: PeerStream,
+        cursor: Cursor,
+        entries: Iterable[tuple[bytes, Buffer]],
+        now_ms: int,
+    ) -> None:
+        assert cursor.next is not None
+        sizes: list[tuple[int, int]] = []
+        body: list[Buffer] = []
+        for head, payload in entries:
+            sizes.append((len(head), len(payload)))
+            body.append(head)
+            if len(payload):
+                body.append(payload)
+        previous = cursor.next - 1
+        stream.send(
+            Append(
+                led.queue_id,
+                led.epoch,
+                previous,
+                partition.epochs.at(previous),
+                led.primary.committed,
+                sizes,
+            ),
+            body,
+        )
+        cursor.next += len(sizes)
+        if cursor.mark is None:
+            cursor.mark = (stream.sent_bytes, now_ms)
+
+    # -- what is read by a helper thread ---------------------------------------------------------------------
+
+    def _read_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> bool:
+        """Records that are not in memory come from the journal; False: they are not there either, all is sent anew."""
+        log = self._store.replica_log
+        assert log is not None
+        assert cursor.next is not None
+        oldest = log.oldest(led.queue_id)
+        if oldest is None or cursor.next < oldest:
+            stream.send(Lead(led.queue_id, led.epoch, led.name, led.unclean))
+            cursor.next = None
+            return False
+        job = log.read_job(led.queue_id, cursor.next, partition.index)
+        if job is not None:
+            cursor.reading = stream.reading = True
+            self._reads[job] = (led, stream, cursor, None)
+            self.jobs.append(job)
+        return True
+
+    def _walk_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> None:
+        log, walk = self._store.replica_log, cursor.walk
+        assert log is not None
+        assert walk is not None
+        if self._store.committed_position < walk.needs_position:
+            return
+        positions = walk.take(partition)
+        if not positions:
+            cursor.walk = None
+            return
+        stream.reading = True
+        job = log.batches_job(led.queue_id, positions)
+        self._reads[job] = (led, stream, cursor, walk)
+        self.jobs.append(job)
+
+    @staticmethod
+    def _check_batches(job: EntryReadJob, walk: Walk) -> None:
+        """A whole batch that is not the one wanted is damage, as one that cannot be read."""
+        wrong = walk.first_wrong(job.entries)
+        if wrong is not None:
+            number, offset = divmod(job.entries[wrong].position, 1 << POSITION_SHIFT)
+            job.damaged = DamagedEntryError(f"file {number}", offset, "another batch is there")
+            del job.entries[wrong:]
+
+    def job_done(self, job: EntryReadJob, partition: Partition | None, now_ms: int) -> bool:
+        """Sends what was read, if anybody still waits for it; False where it was not read for a replica."""
+        if job not in self._reads:
+            return False
+        led, stream, cursor, walk = self._reads.pop(job)
+        stream.reading = False
+        if walk is None:
+            cursor.reading = False
+        else:
+            self._check_batches(job, walk)
+            walk.read(len(job.entries))
+        if led.cursors.get(stream.node) is not cursor or partition is None or not job.entries:
+            return True
+        entries = [(entry.head, entry.payload) for entry in job.entries]
+        if walk is not None:
+            sizes = [(len(head), len(payload)) for head, payload in entries]
+            body: list[Buffer] = [piece for entry in entries for piece in entry]
+            stream.send(Batches(led.queue_id, led.epoch, walk.index, sizes), body)
+        elif cursor.next == job.entries[0].index:
+            self._append(led, partition, stream, cursor, entries, now_ms)
+        stream.ready[led.queue_id] = None
+        return True

@@ -1,0 +1,1 @@
+"""Messages that move to a queue which another node may lead."""

@@ -1,0 +1,217 @@
+"""Changes of the layout that a node wants: that it serves, who is in sync, that it hands over, that it has dropped.
+
+A change is asked for once and stands until its outcome is known: it may have been made although nobody said so. So while
+it is under way both in-sync sets count, and it is asked for again, the same, until the entry has another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from penstock.cluster.layout.elections import handed_over
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.layout.sequence_numbers import begun_densely, left_exactly, noted
+from penstock.cluster.manager.idle_expiry import primary_says
+from penstock.replication.primary_secondary.core.replica_progress import LAG_MS
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry, Proposal
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.replication.primary_secondary.node.state import ClusterState
+
+LOOK_MS = 50
+"""While something is to be watched it is looked at so often; what somebody waits for is looked at in the same turn."""
+RETRY_MS = 200
+STALL_MS = 100
+"""A look that comes so much later than it was due: this node stood still, and heard nobody meanwhile."""
+
+
+class Proposer:
+    """What this node asks the metadata store for."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._watched: dict[int, None] = {}
+        self._urgent: dict[int, None] = {}
+        """Of those: the partitions that nobody is served from before what is wanted stands in the store."""
+        self.last_seen_ms: dict[str, int] = {}
+        """When the stream to a node was lost."""
+        self._asked: dict[int, tuple[Proposal, int | None]] = {}
+        """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
+        self._dropped: dict[int, int] = {}
+        """Partitions that are dropped → until where the journal must be on disk before that is said."""
+        self.closes: Callable[[LedPartition], None] = lambda led: None
+        """Told before a partition is said to be closed: nobody may use it any more."""
+        self.ends: Callable[[PartitionEntry, int], PartitionEntry] = lambda entry, now_ms: entry
+        """Asked about partitions of deleted queues: the entry as it should be, given up or with another reason."""
+        self._next_look_ms = 0
+        self._looks_by_ms: int | None = None
+        """When the next look is due at the latest; None: nobody said that there has to be one."""
+
+    def look_at(self, queue_id: int) -> None:
+        """Something of the partition has changed."""
+        self._watched[queue_id] = None
+
+    def look_now(self, queue_id: int) -> None:
+        """The same, and somebody may be waiting for what comes of it."""
+        self._watched[queue_id] = None
+        self._urgent[queue_id] = None
+
+    def settled(self, queue_id: int, version: int) -> None:
+        """The entry has a new version: whatever was asked for on the older one has happened or never will."""
+        asked = self._asked.get(queue_id)
+        if asked is not None and version > asked[0].version:
+            del self._asked[queue_id]
+
+    def gone(self, queue_id: int) -> None:
+        """There is no entry any more: nothing is wanted of it."""
+        for table in (self._watched, self._urgent, self._asked, self._dropped):
+            table.pop(queue_id, None)
+
+    def failed(self, queue_id: int, now_ms: int) -> None:
+        """The store could not be asked, or its answer was lost."""
+        asked = self._asked.get(queue_id)
+        if asked is not None:
+            self._asked[queue_id] = (asked[0], now_ms + RETRY_MS)
+            self.look_at(queue_id)
+
+    def next_ms(self) -> int | None:
+        """When to look again."""
+        return self._next_look_ms if self._watched else None
+
+    def take(self, now_ms: int) -> list[Proposal]:
+        """What is wanted now."""
+        self._note_stall(now_ms)
+        found = self._take(now_ms)
+        self._looks_by_ms = self._next_look_ms if self._watched else None
+        return found
+
+    def _note_stall(self, now_ms: int) -> None:
+        """On a machine with too much to do the primary may be what is late: its followers are not to blame for that."""
+        if self._looks_by_ms is None or now_ms - self._looks_by_ms < STALL_MS:
+            return
+        for led in self._state.led.values():
+            led.primary.stalled(now_ms - self._looks_by_ms, now_ms)
+
+    def _take(self, now_ms: int) -> list[Proposal]:
+        if not self._watched or (now_ms < self._next_look_ms and not self._urgent):
+            return []
+        if now_ms < self._next_look_ms:
+            due = list(self._urgent)
+        else:
+            self._next_look_ms = now_ms + LOOK_MS
+            due = list(self._watched)
+        self._urgent.clear()
+        return self._look(due, now_ms)
+
+    def _look(self, due: list[int], now_ms: int) -> list[Proposal]:
+        found: list[Proposal] = []
+        for queue_id in due:
+            known = self._state.layout.get(queue_id)
+            if known is None:
+                del self._watched[queue_id]
+                continue
+            asked = self._asked.get(queue_id)
+            if asked is not None:
+                if asked[1] is not None and asked[1] <= now_ms:
+                    self._asked[queue_id] = (asked[0], None)
+                    found.append(asked[0])
+                elif asked[1] is None:
+                    del self._watched[queue_id]  # until there is an answer
+                continue
+            proposal = self._wanted(known, now_ms)
+            if proposal is not None:
+                self._asked[queue_id] = (proposal, None)
+                found.append(proposal)
+            elif not self._is_open(queue_id):
+                del self._watched[queue_id]
+        return found
+
+    def _is_open(self, queue_id: int) -> bool:
+        """Whether time alone may change what is wanted."""
+        led = self._state.led.get(queue_id)
+        if led is None:
+            return queue_id in self._dropped
+        primary = led.primary
+        gone = [
+            node for node in primary.in_sync if node != self._state.node and node not in self._state.streams
+        ]
+        return bool(gone) or primary.next_lag_ms() is not None or queue_id in self._state.drains
+
+    def _wanted(self, known: KnownEntry, now_ms: int) -> Proposal | None:
+        entry, node = known.entry, self._state.node
+        led = self._state.led.get(entry.partition)
+        if led is None or led.epoch != entry.epoch:
+            if node in entry.leaving and self._has_dropped(entry.partition):
+                left = [other for other in entry.leaving if other != node]
+                return Proposal(known.version, msgspec.structs.replace(entry, leaving=left))
+            return None
+        if entry.hand_over_to is not None:
+            return self._hand_over(known, led, entry.hand_over_to)
+        changed = self.ends(entry, now_ms) if entry.deleted else entry
+        if changed.retired:
+            return Proposal(known.version, changed)
+        in_sync = led.primary.wanted_in_sync(now_ms, self._living(led, now_ms))
+        if in_sync is not None:
+            changed = msgspec.structs.replace(
+                changed, in_sync=[name for name in entry.replicas if name in in_sync]
+            )
+        if entry.serving != led.epoch and led.primary.committed >= led.begun and led.skips is None:
+            changed = msgspec.structs.replace(changed, serving=led.epoch)
+        if changed.serving == led.epoch:
+            changed = begun_densely(noted(changed, led.epoch, self._following(led)), led.dense)
+        if not entry.deleted:
+            changed = primary_says(changed, idle=self._state.parts.idle.is_found(entry.partition))
+        if changed == entry:
+            return None
+        if changed.expiry != entry.expiry:
+            self.closes(led)
+        if in_sync is not None:
+            led.primary.propose(in_sync)
+        return Proposal(known.version, changed)
+
+    def _has_dropped(self, queue_id: int) -> bool:
+        """Whether the disk knows too that nothing of it is left: after a power cut nobody would ask for that once more."""
+        parts = self._state.parts
+        if queue_id in parts.catalogue.partitions:
+            self._dropped.pop(queue_id, None)
+            return False
+        position = self._dropped.setdefault(queue_id, parts.store.appended_position)
+        if parts.store.committed_position < position:
+            self._urgent[queue_id] = None
+            return False
+        del self._dropped[queue_id]
+        return True
+
+    def _living(self, led: LedPartition, now_ms: int) -> set[str]:
+        """Nodes that are there, or were a moment ago; one that has also taken leave of the layout is not waited for."""
+        living = set()
+        for name in led.primary.followers:
+            seen_ms = self.last_seen_ms.get(name, 0)
+            left = seen_ms >= led.since_ms and name not in self._state.nodes
+            if name in self._state.streams or (not left and now_ms - max(seen_ms, led.since_ms) < LAG_MS):
+                living.add(name)
+        return living
+
+    def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
+        """Nothing is taken in any more; once the successor has everything, the next epoch is its.
+
+        What is still served, because the journal had no room when the entry was heard of, is not handed over: it would take in more.
+        """
+        primary = led.primary
+        follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
+        partition = self._state.parts.catalogue.partitions[led.queue_id]
+        if (
+            node is None
+            or follower is None
+            or self._state.serves(led.queue_id)
+            or successor not in primary.in_sync
+            or partition.index > min(follower.confirmed, primary.committed)
+        ):
+            return None
+        left = left_exactly(known.entry, led.epoch, self._following(led))
+        return Proposal(known.version, handed_over(left, node))
+
+    def _following(self, led: LedPartition) -> int:
+        """The number that the next message gets."""
+        return self._state.parts.catalogue.partitions[led.queue_id].table.next

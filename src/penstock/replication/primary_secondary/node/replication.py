@@ -1,0 +1,324 @@
+"""The replication model with a primary and secondaries, on one node: the face that the node and the cluster see.
+
+The node asks and drives it as any model (`replication/interface.py`). The process beside it tells what the layout says
+(`apply_layout`, `apply_nodes`, …), what other nodes say and that the lease was renewed; it writes `take_peer_output` to the
+other nodes after every turn, before it waits for a flush, and carries out `take_proposals`. What this node leads is in
+`leader/`, what it follows in `follower/`, what the layout makes of it in `roles`, and what others say goes through `dispatching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.backend.node.parts import NodeParts
+from penstock.backend.upkeep.upkeep_times import earliest
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position
+from penstock.cluster.layout.sequence_numbers import understood
+from penstock.model.batch import Buffer
+from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.node.dispatching import Dispatch
+from penstock.replication.primary_secondary.node.fitness import describe, positions
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.holding import Holding
+from penstock.replication.primary_secondary.node.layout_view import Proposal
+from penstock.replication.primary_secondary.node.leader.draining import Draining
+from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.lifecycle_sending import (
+    LifecycleReport,
+    LifecycleSending,
+)
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
+from penstock.replication.primary_secondary.node.proposing import Proposer
+from penstock.replication.primary_secondary.node.roles import Roles
+from penstock.replication.primary_secondary.node.state import ClusterState
+from penstock.storage.entry_read import EntryReadJob
+from penstock.storage.job import Job
+from penstock.wire.frames import Frame
+from penstock.wire.messages import ReplicaStatus
+
+_AGAIN_MS = 10
+"""What found no room in the journal is tried again so soon."""
+
+
+class Replication:
+    """What one node leads and follows. Owned by the node's thread."""
+
+    makes_queues = False
+
+    def __init__(self, parts: NodeParts, node: str, started_ms: int) -> None:
+        self._parts = parts
+        self.state = ClusterState(parts, node)
+        self.follower = Follower(parts, self.state.streams, self.state.layout, node)
+        self.holding = Holding(parts)
+        self.proposer = Proposer(self.state)
+        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
+        self.dispatch = Dispatch(self.state, self.leadership, self.follower)
+        self.lifecycle = LifecycleSending(self.state)
+        self.draining = Draining(self.state, self.dispatch.moves)
+        self.proposer.ends = self.draining.wanted
+        self.leadership.deposed = self._deposed
+        self.roles = Roles(
+            self.state,
+            started_ms,
+            self.holding,
+            self.leadership,
+            self.follower,
+            self.proposer,
+            self.dispatch,
+            self.lifecycle,
+        )
+        self._looked_ms = parts.now_ms
+        """When it was last tried to act on what waits."""
+
+    @property
+    def started_ms(self) -> int:
+        """When this life of the node began, by its entry."""
+        return self.roles.started_ms
+
+    def _deposed(self, queue_id: int) -> None:
+        self.dispatch.moves.deposed(queue_id)
+        self.draining.deposed(queue_id)
+        self.lifecycle.deposed(queue_id)
+
+    # -- what handlers ask -----------------------------------------------------------------------------------
+
+    def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
+        """See `PartitionRoles`."""
+        return self.leadership.needs(about, served_only=served_only)
+
+    def is_committed(self, need: Need) -> bool | None:
+        """See `Commitment`."""
+        return self.leadership.is_committed(need)
+
+    def has_copies(self, need: Need) -> bool:
+        """See `Commitment`."""
+        return self.leadership.has_copies(need)
+
+    def check_takes_sends(self, queue_id: int) -> None:
+        """See `PartitionRoles`."""
+        self.leadership.check_takes_sends(queue_id)
+
+    def understood(self, queue_id: int, kinds: int) -> bool:
+        """See `PartitionRoles`."""
+        known = self.state.layout.get(queue_id)
+        return known is not None and understood(known.entry.replicas, self.state.nodes, kinds)
+
+    def found_idle(self, queue_id: int) -> None:
+        """See `PartitionRoles`."""
+        self.proposer.look_at(queue_id)
+
+    def may_begin_checkpoint(self) -> bool:
+        """See `PartitionRoles`: neither while this node goes back to the last one, nor while it writes a whole state."""
+        return not self.follower.cutter.is_cutting and not self.follower.installer.is_writing
+
+    def describe(self, queue_id: int) -> ReplicaStatus | None:
+        """See `PartitionRoles`."""
+        return describe(self.state, self.follower, queue_id)
+
+    def name(self) -> str:
+        """See `PartitionRoles`."""
+        return self.state.node
+
+    def count(self) -> tuple[int, int]:
+        """See `PartitionRoles`."""
+        return len(self.state.led), len(self.follower.partitions)
+
+    def incarnation_of(self, name: str) -> int | None:
+        """See `PartitionRoles`."""
+        entry = self.state.layout.find(name)
+        return entry.queue_id if entry is not None else None
+
+    def damaged(self, queue_id: int) -> None:
+        """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
+        if queue_id in self.state.led:
+            self.leadership.stand_down(queue_id, "what this node has of it is damaged")
+        followed = self.follower.partitions.get(queue_id)
+        if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
+            followed.forget_image()
+            self.follower.stand(followed)
+        self.proposer.look_at(queue_id)
+
+    # -- the layout ------------------------------------------------------------------------------------------
+
+    def apply_nodes(self, nodes: Mapping[str, NodeEntry], now_ms: int) -> None:
+        """The nodes that live, by the store."""
+        self._parts.now_ms = now_ms
+        self.state.nodes = dict(nodes)
+
+    def apply_layout(self, changes: Iterable[tuple[PartitionEntry, int]], now_ms: int) -> None:
+        """Entries as they are in the store now, with their versions."""
+        self._parts.now_ms = now_ms
+        for entry, version in changes:
+            if self.state.layout.put(entry, version):
+                self.proposer.settled(entry.partition, version)
+                self.roles.changed(entry.partition)
+        self.roles.act()
+        self.dispatch.moves.layout_changed()
+
+    def partition_gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
+        """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
+        self._parts.now_ms = now_ms
+        self.state.layout.gone(partition, unreadable=unreadable)
+        if not unreadable:
+            self.dispatch.moves.arrivals.source_gone(partition)
+        self.leadership.stand_down(partition, "it is no longer in the layout")
+        self.proposer.gone(partition)
+        self.dispatch.moves.layout_changed()
+
+    def queue_named(self, name: str, queue_id: int | None, now_ms: int) -> None:
+        """The queue that clients find under a name is this one; None: there is none."""
+        self._parts.now_ms = now_ms
+        if self.state.layout.name(name, queue_id):
+            self.dispatch.moves.layout_changed()
+
+    def new_life(self, started_ms: int, now_ms: int) -> None:
+        """The node's lease was lost and made anew: what it led is for somebody to give it again."""
+        self._parts.now_ms = now_ms
+        self.roles.started_ms = started_ms
+        for queue_id in list(self.state.led):
+            self.leadership.stand_down(queue_id, "the node's lease was lost")
+
+    def take_proposals(self, now_ms: int) -> list[Proposal]:
+        """Changes of the layout that this node wants, each on condition of its version.
+
+        The outcome comes as a new entry through `apply_layout`; where it is not known, `proposal_failed`: the same is
+        offered again until the entry has another version.
+        """
+        return self.proposer.take(now_ms)
+
+    def proposal_failed(self, partition: int, now_ms: int) -> None:
+        """The store did not answer."""
+        self.proposer.failed(partition, now_ms)
+
+    def positions(self, asked: Iterable[int]) -> dict[int, Position]:
+        """How far the logs of these partitions go, and of those that this node should lead and cannot."""
+        return positions(self.state, self.follower, asked)
+
+    def lease_renewed(self, until_ms: int, now_ms: int) -> None:
+        """Up to then, by this node's clock and counted from before the renewal was asked for, no other node replaces it."""
+        self.leadership.lease_until_ms = until_ms
+        self.leadership.pass_time(now_ms)
+
+    # -- other nodes -----------------------------------------------------------------------------------------
+
+    def peer_connected(self, node: str, now_ms: int) -> None:
+        """There is a stream to another node."""
+        self.peer_disconnected(node, now_ms)
+        stream = self.state.streams[node] = PeerStream(node)
+        self.leadership.connected(stream)
+
+    def peer_disconnected(self, node: str, now_ms: int) -> None:
+        """The stream is gone, with whatever was on it."""
+        self._parts.now_ms = now_ms
+        if self.state.streams.pop(node, None) is None:
+            return
+        self.proposer.last_seen_ms[node] = now_ms
+        self.follower.forget_stream(node)
+        self.dispatch.lost(node)
+        self.leadership.disconnected(node)
+
+    def peer_frame(self, node: str, frame: Frame, now_ms: int) -> None:
+        """Another node said something; raises `PenstockError` where it is not the protocol."""
+        self._parts.now_ms = now_ms
+        self.dispatch.frame(node, frame)
+
+    def take_peer_output(self) -> list[tuple[str, list[Buffer]]]:
+        """What is to be written to other nodes now."""
+        self.leadership.ship()
+        self.follower.confirm()
+        return [
+            (node, output) for node, stream in self.state.streams.items() if (output := stream.take_output())
+        ]
+
+    # -- what became of messages -----------------------------------------------------------------------------
+
+    def take_lifecycle_reports(self, now_ms: int) -> list[LifecycleReport]:
+        """What is to be sent to the log of lifecycles; of each `lifecycle_reported` is to be told the outcome."""
+        return self.lifecycle.take(now_ms)
+
+    def lifecycle_reported(self, report: LifecycleReport, now_ms: int, *, stored: bool) -> None:
+        """The log has the rows of a report, or may not have them."""
+        self._parts.now_ms = now_ms
+        if stored:
+            self.lifecycle.stored(report, now_ms)
+        else:
+            self.lifecycle.failed(report, now_ms)
+
+    # -- turns, flushes, time --------------------------------------------------------------------------------
+
+    def request_arrives(self, now_ms: int) -> None:
+        """The lease may have ended by the clock."""
+        self.leadership.pass_time(now_ms)
+
+    def move_some(self, partition_id: int, now_ms: int) -> None:
+        """One bounded step of the moves out of a partition."""
+        self.dispatch.moves.move_some(partition_id, now_ms)
+
+    def end_turn(self, now_ms: int) -> None:
+        """What found no room in the journal before may find some now; what was appended goes to the replicas."""
+        self._looked_ms = now_ms
+        if self.roles.is_waiting:
+            self.roles.act()
+        self.follower.cutter.step()
+        self.follower.installer.step(now_ms)
+        self.dispatch.retry()
+        woken = self.state.parts.idle.woken
+        for queue_id in woken:
+            self.proposer.look_now(queue_id)
+        woken.clear()
+        self.leadership.ship()
+
+    def flushed(self, now_ms: int) -> None:
+        """This node's disk has more."""
+        self.leadership.flushed(now_ms)
+
+    def has_more(self) -> bool:
+        """Whether a whole state is being built."""
+        return self.follower.installer.is_building
+
+    def close(self, now_ms: int) -> None:
+        """Nothing more: what became of messages is told through the cluster."""
+
+    def tick(self, now_ms: int) -> None:
+        """Does what is due by now. What waits is acted on in `end_turn`, for which a flush that is under way must end first."""
+        self._looked_ms = now_ms
+        self.leadership.tick(now_ms)
+        self.dispatch.moves.tick(now_ms)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `end_turn` may have something to do though nothing arrives."""
+        return (
+            self.roles.is_waiting
+            or self.dispatch.is_stalled
+            or self.follower.cutter.has_cuts_to_begin
+            or self.follower.installer.is_waiting
+        )
+
+    def take_jobs(self) -> list[Job]:
+        """Work for the helper thread."""
+        jobs = [*self.leadership.sender.jobs, *self.follower.cutter.jobs]
+        self.leadership.sender.jobs, self.follower.cutter.jobs = [], []
+        return jobs
+
+    def job_done(self, job: Job, now_ms: int) -> None:
+        """Takes a job that was read or made for a replica."""
+        self._parts.now_ms = now_ms
+        if self.follower.cutter.job_done(job) or not isinstance(job, EntryReadJob):
+            return
+        queue_id = job.partition
+        led = queue_id in self.state.led
+        partition = self.state.parts.catalogue.partitions.get(queue_id)
+        self.leadership.sender.job_done(job, partition if led else None, now_ms)
+        if job.damaged is not None and led:
+            self.state.parts.fence(queue_id, job.damaged)
+
+    def next_wakeup_ms(self) -> int | None:
+        """When something is to be looked at though nothing arrives."""
+        return earliest(
+            self.proposer.next_ms(),
+            self.dispatch.moves.next_ms(),
+            self.lifecycle.next_ms(),
+            self.leadership.next_ms(),
+            self._looked_ms + _AGAIN_MS if self.is_waiting else None,
+        )

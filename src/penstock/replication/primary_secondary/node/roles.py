@@ -1,0 +1,137 @@
+"""What entries of the layout make a node do: lead a partition, follow another node, hold it, or drop it."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.model.errors import PenstockError
+from penstock.replication.primary_secondary.node.dispatching import Dispatch
+from penstock.replication.primary_secondary.node.fitness import has_lost_everything
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.holding import Holding
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry
+from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleSending
+from penstock.replication.primary_secondary.node.proposing import Proposer
+from penstock.replication.primary_secondary.node.state import ClusterState
+
+log = logging.getLogger("penstock.backend")
+
+
+class Roles:
+    """Gives this node its role in each partition, by the newest entry; what the journal has no room for is done later."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        started_ms: int,
+        holding: Holding,
+        leadership: Leadership,
+        follower: Follower,
+        proposer: Proposer,
+        dispatch: Dispatch,
+        lifecycle: LifecycleSending,
+    ) -> None:
+        self._state = state
+        self.started_ms = started_ms
+        """Of this node's entry: partitions that were given to an earlier life of it are not led."""
+        self._holding = holding
+        self._leadership = leadership
+        self._follower = follower
+        self._proposer = proposer
+        self._dispatch = dispatch
+        self._lifecycle = lifecycle
+        self._to_act: dict[int, None] = {}
+        """Partitions whose entry was not acted upon yet."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether entries were not acted upon yet."""
+        return bool(self._to_act)
+
+    def changed(self, partition_id: int) -> None:
+        """There is another entry of a partition."""
+        self._to_act[partition_id] = None
+
+    def act(self) -> None:
+        """Does what entries say that was not done yet."""
+        for partition in list(self._to_act):
+            known = self._state.layout.get(partition)
+            if known is None:
+                del self._to_act[partition]
+                continue
+            try:
+                done = self._act_on(known)
+            except PenstockError:  # no room in the journal: again soon
+                continue
+            if done:
+                del self._to_act[partition]
+
+    def _act_on(self, known: KnownEntry) -> bool:
+        entry = known.entry
+        queue_id = entry.partition
+        led = self._state.led.get(queue_id)
+        self._proposer.look_now(queue_id)
+        if self._holding.is_of_another_queue(entry):
+            self._holding.refuse(entry)
+            self._leadership.stand_down(queue_id, "its entry is of another queue")
+            self._follower.unfollow(queue_id)
+            return True
+        if (led is not None or self._state.node not in entry.replicas) and self._is_over(entry):
+            if led is not None:
+                self._leadership.hold_back(led)
+            return True
+        if self._state.node not in entry.replicas:
+            self._leadership.stand_down(queue_id, "this node holds it no more")
+            if self._state.node in entry.leaving:
+                partition = self._state.parts.catalogue.partitions.get(queue_id)
+                if partition is not None and partition.totals.sent and not entry.serving:
+                    log.error(
+                        "partition %(partition)d of %(queue)r is not dropped: according to the layout it never "
+                        "served, but messages were sent to it",
+                        {"partition": queue_id, "queue": entry.queue},
+                    )
+                    return True
+                if partition is not None and not self._lifecycle.may_drop(
+                    partition, entry, led is not None, self._state.now_ms
+                ):
+                    return False
+                self._follower.unfollow(queue_id)
+                self._holding.drop(queue_id, self._state.now_ms)
+            return True
+        if led is not None and led.epoch == entry.epoch and entry.primary in (None, self._state.node):
+            self._leadership.update(led, known)
+            return True
+        if led is not None:
+            self._leadership.stand_down(queue_id, f"epoch {entry.epoch} has begun, led by {entry.primary}")
+        if entry.primary == self._state.node and entry.primary_started_ms == self.started_ms:
+            return self._leadership.lead(known)
+        partition = self._holding.hold(entry, self._state.now_ms)
+        is_new = queue_id not in self._follower.partitions
+        followed = self._follower.follow(queue_id, entry.epoch)
+        if is_new and has_lost_everything(self._state.parts, self._state.node, entry):
+            # A log that grows from its first record looks whole at every length; a state that comes in does not.
+            followed.needs_whole = True
+        self._follower.layout_changed(followed)
+        self._dispatch.local_is_there(partition.queue_id)
+        return True
+
+    def _is_over(self, entry: PartitionEntry) -> bool:
+        """Whether this node knows a later epoch: the entry is old news, or somebody has put it back. Nothing goes by its word."""
+        queue_id = entry.partition
+        partition = self._state.parts.catalogue.partitions.get(queue_id)
+        followed, led = self._follower.partitions.get(queue_id), self._state.led.get(queue_id)
+        known = max(
+            partition.epochs.last if partition is not None else 0,
+            followed.known_epoch if followed is not None else 0,
+            led.epoch if led is not None else 0,
+        )
+        if entry.epoch >= known:
+            return False
+        log.warning(
+            "partition %(partition)d of %(queue)r: the layout has epoch %(epoch)d, but this node has "
+            "already seen epoch %(known_epoch)d; its data stays unchanged",
+            {"partition": queue_id, "queue": entry.queue, "epoch": entry.epoch, "known_epoch": known},
+        )
+        return True

@@ -1,0 +1,51 @@
+"""What the pieces of a node's part in a cluster share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.backend.node.parts import NodeParts
+from penstock.cluster.layout.entries import NodeEntry
+from penstock.replication.primary_secondary.node.layout_view import LayoutView
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """Owned by the node's thread."""
+
+    parts: NodeParts
+    node: str
+    """This one's name."""
+    layout: LayoutView = field(default_factory=LayoutView)
+    nodes: dict[str, NodeEntry] = field(default_factory=dict)
+    """Those that live, by the store."""
+    streams: dict[str, PeerStream] = field(default_factory=dict)
+    led: dict[int, LedPartition] = field(default_factory=dict)
+    drains: set[int] = field(default_factory=set)
+    """Partitions of deleted queues that this node leads: clients are turned away, what is on its way goes on."""
+
+    @property
+    def now_ms(self) -> int:
+        """The time that the node was told last."""
+        return self.parts.now_ms
+
+    def serves(self, queue_id: int) -> bool:
+        """Whether this node leads the partition and takes requests for it."""
+        serves = self.parts.catalogue.serves
+        return serves is not None and queue_id in serves and queue_id not in self.parts.catalogue.damage
+
+    def sends_on(self, queue_id: int) -> bool:
+        """Whether this node leads the partition and messages of it may leave for other queues."""
+        if self.serves(queue_id):
+            return True
+        return queue_id in self.drains and queue_id not in self.parts.catalogue.damage
+
+    def drain(self, queue_id: int, *, drains: bool) -> None:
+        """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
+        if not drains:
+            self.drains.discard(queue_id)
+        elif queue_id not in self.drains:
+            self.drains.add(queue_id)
+            self.parts.movers.add(queue_id)

@@ -1,0 +1,1 @@
+"""The clocks of the machine, and how wrong they can be."""

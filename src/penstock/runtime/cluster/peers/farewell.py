@@ -1,0 +1,115 @@
+"""The farewell of a node over a real store: before it stops it hands over what it leads (`cluster/membership/farewell.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from penstock.cluster.layout.entries import (
+    DRAINS,
+    NODES,
+    PARTITIONS,
+    NodeEntry,
+    PartitionEntry,
+    decode_node,
+    decode_partition,
+    encode,
+    partition_key,
+)
+from penstock.cluster.membership.farewell import FAREWELL_MS, Farewell
+from penstock.cluster.membership.store_requests import Done
+from penstock.metadata.mirror.mirror import MetadataMirror
+from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store_asking import STORE_ERRORS, failure
+from penstock.runtime.cluster.peers.registration import Registration
+from penstock.streams.waiting import came
+
+log = logging.getLogger(__name__)
+
+SHORTEST_WAIT_SECONDS = 0.001
+
+
+async def say_farewell(
+    name: str,
+    mirror: MetadataMirror,
+    registration: Registration,
+    seconds: float = FAREWELL_MS / 1000,
+) -> None:
+    """Returns when the node leads nothing that another one could, or when the time is over."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    before = sum(entry.primary == name for entry, _ in _partitions(mirror))
+
+    def now_ms() -> int:
+        return int((loop.time() - began) * 1000)
+
+    farewell = Farewell(name, now_ms(), int(seconds * 1000))
+    try:
+        async with asyncio.timeout(seconds):
+            await registration.say_leaving()  # nobody hands over to it from now on
+        farewell.leaving_said(now_ms())
+    except (StoreUnavailableError, TimeoutError) as error:
+        farewell.leaving_said(now_ms(), str(error) or "the metadata store does not answer")
+    await _hand_over(farewell, mirror, now_ms)
+    if farewell.trouble:
+        log.warning("%s", farewell.trouble)
+    if before:
+        left = sum(entry.primary == name for entry, _ in _partitions(mirror))
+        log.info(
+            "handed over %(handed_over)d of %(partitions)d partitions in %(seconds).2f s",
+            {"handed_over": before - left, "partitions": before, "seconds": loop.time() - began},
+        )
+
+
+async def _hand_over(farewell: Farewell, mirror: MetadataMirror, now_ms: Callable[[], int]) -> None:
+    woken = asyncio.Event()
+    writes: set[asyncio.Task[None]] = set()
+
+    def changed() -> None:
+        farewell.changed(now_ms())
+        woken.set()
+
+    async def write(entry: PartitionEntry, version: int) -> None:
+        try:
+            outcome = Done(await mirror.put(partition_key(entry.partition), encode(entry), version))
+        except STORE_ERRORS as error:
+            farewell.written(entry.partition, failure(error), now_ms())
+        else:
+            farewell.written(entry.partition, outcome, now_ms())
+        woken.set()
+
+    for prefix in (PARTITIONS, NODES):
+        mirror.cache.listen(prefix, lambda _: changed())
+    while not farewell.is_over:
+        woken.clear()
+        drained = [entry.key.removeprefix(DRAINS) for entry in mirror.cache.list(DRAINS)]
+        living = {node.node: node for node in _nodes(mirror)}
+        for entry, version in farewell.tick(now_ms(), _partitions(mirror), living, drained):
+            task = asyncio.get_running_loop().create_task(write(entry, version))
+            writes.add(task)
+            task.add_done_callback(writes.discard)
+        next_ms = farewell.next_ms()
+        if next_ms is not None:
+            await came(woken, max((next_ms - now_ms()) / 1000, SHORTEST_WAIT_SECONDS))
+    for task in list(writes):
+        task.cancel()
+    await asyncio.gather(*writes, return_exceptions=True)
+
+
+def _partitions(mirror: MetadataMirror) -> Iterator[tuple[PartitionEntry, int]]:
+    for entry in mirror.cache.list(PARTITIONS):
+        try:
+            yield decode_partition(entry.value), entry.version
+        except msgspec.MsgspecError:
+            continue  # whoever follows the layout has said so
+
+
+def _nodes(mirror: MetadataMirror) -> Iterator[NodeEntry]:
+    for entry in mirror.cache.list(NODES):
+        try:
+            yield decode_node(entry.value)
+        except msgspec.MsgspecError:
+            continue

@@ -1,0 +1,176 @@
+"""One end of the stream between two nodes: the handshake, then names, then frames.
+
+Nothing of a stranger is parsed but the handshake. Each end then says its name, so that an address that was given to
+another node since is found out before anything is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.model.limits import KIBIBYTE
+from penstock.wire.frames import Frame, FrameReader, encode_frame
+from penstock.wire.handshake import (
+    HANDSHAKE_FRAME_BYTES,
+    NONCE_BYTES,
+    ClientHandshake,
+    HandshakeError,
+    ServerHandshake,
+)
+
+SERVICE = "peers"
+INTRODUCTION_SECONDS = 5.0
+JOIN_BYTES = 16 * KIBIBYTE
+_SIZE_BYTES = 4
+UNANSWERED_MS = 5_000
+"""A connection whose other end acknowledges nothing for so long is given up by the kernel."""
+
+
+class House(Protocol):
+    """Who keeps the connections of a node."""
+
+    name: str
+    secret: bytes
+    place: str
+    """Where the other nodes look for this one."""
+
+    def introduced(self, connection: PeerConnection) -> bool:
+        """The other end has said who it is; False: it is not wanted."""
+        ...
+
+    def arrived(self, connection: PeerConnection, frames: Sequence[Frame]) -> None: ...
+
+    def ended(self, connection: PeerConnection, why: str) -> None: ...
+
+
+class PeerConnection(asyncio.Protocol):
+    """Made for every connection, from either side."""
+
+    def __init__(self, house: House, expected: str | None, dialled: str = "") -> None:
+        self._house = house
+        self.expected = expected
+        """Who was to be reached; None: this node was."""
+        self._dialled = dialled
+        """Where it was to be."""
+        self.peer: str | None = None
+        """Who is there, once it has said so."""
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader()
+        self._begun = b""
+        """What has arrived of the introduction and is no whole frame yet."""
+        self._steps: list[Callable[[Frame], None]] = []
+        self._patience: asyncio.TimerHandle | None = None
+
+    # -- called by the event loop ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(
+            high=2**30
+        )  # what is under way is bounded by the node's windows
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNANSWERED_MS)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+        nonce = os.urandom(NONCE_BYTES)
+        if self.expected is None:
+            server = ServerHandshake(self._house.secret, SERVICE, nonce, self._house.place)
+            self._steps = [lambda frame: self._accept(server, frame), self._named]
+            self._say(server.challenge())
+        else:
+            client = ClientHandshake(self._house.secret, SERVICE, nonce, self._dialled)
+            self._steps = [
+                lambda frame: self._shake(client, frame),
+                lambda frame: self._shake(client, frame),
+                self._named,
+            ]
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(INTRODUCTION_SECONDS, self.end, "it did not say in time who it is")
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None:
+            return
+        try:
+            if self._steps:
+                data = self._introduce(data)
+            frames = self._frames.feed(data) if data else ()
+        except PenstockError as error:
+            self.end(error.message)
+            return
+        except HandshakeError as error:
+            self.end(str(error))
+            return
+        if frames:
+            self._house.arrived(self, frames)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.end(str(error) if error is not None else "it closed the connection")
+
+    # -- the introduction ------------------------------------------------------------------------------------
+
+    def _introduce(self, data: bytes) -> bytes:
+        """Takes one frame after the other, each of which must be short; returns what came behind the last."""
+        self._begun += data
+        while self._steps and self._transport is not None and len(self._begun) >= _SIZE_BYTES:
+            size = _SIZE_BYTES + int.from_bytes(self._begun[:_SIZE_BYTES], "little")
+            if size > HANDSHAKE_FRAME_BYTES:
+                raise HandshakeError("what connected does not say who it is")
+            if len(self._begun) < size:
+                break
+            whole, self._begun = self._begun[:size], self._begun[size:]
+            for frame in FrameReader(HANDSHAKE_FRAME_BYTES).feed(whole):
+                self._steps.pop(0)(frame)
+        if self._steps or self._transport is None:
+            return b""
+        rest, self._begun = self._begun, b""
+        return rest
+
+    def _say(self, head: bytes) -> None:
+        self.write(encode_frame(0, head))
+
+    def _accept(self, handshake: ServerHandshake, frame: Frame) -> None:
+        self._say(handshake.accept(frame.head))
+        self._say(self._house.name.encode())
+
+    def _shake(self, handshake: ClientHandshake, frame: Frame) -> None:
+        said = handshake.take(frame.head)
+        self._say(said if said is not None else self._house.name.encode())
+
+    def _named(self, frame: Frame) -> None:
+        self.peer = bytes(frame.head).decode("utf-8", "replace")
+        if self.expected is not None and self.peer != self.expected:
+            self.end(f"{self.peer} is there, and {self.expected} was to be")
+            return
+        if self._patience is not None:
+            self._patience.cancel()
+        if not self._house.introduced(self):
+            self.end(f"{self.peer} is not wanted")
+
+    # -- called by the house ---------------------------------------------------------------------------------
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Sends, in the order of calls."""
+        if self._transport is None:
+            return
+        if sum(map(len, buffers)) <= JOIN_BYTES:
+            self._transport.write(b"".join(buffers))
+        else:
+            self._transport.writelines(buffers)
+
+    def end(self, why: str) -> None:
+        """Cuts the connection and tells its owner, once."""
+        transport, self._transport = self._transport, None
+        if self._patience is not None:
+            self._patience.cancel()
+        if transport is not None:
+            transport.abort()
+            self._house.ended(self, why)

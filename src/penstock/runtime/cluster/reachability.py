@@ -1,0 +1,78 @@
+"""Knocks at the nodes of a cluster before a process joins it: whoever they refuse is told so at once, instead of trying on.
+
+A node that cannot be reached says nothing about us. One that answers and does not know our secret, or does not take our
+certificate, never will; unless another node does take us, in which case it is that one which is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from penstock.cluster.layout.entries import NodeEntry
+from penstock.config.address import Address
+from penstock.model.errors import PenstockError
+from penstock.runtime.cluster.streams import dial
+from penstock.runtime.cluster.tls import ClusterTls
+from penstock.runtime.processes.listening import StrangerError
+from penstock.streams.framed import FramedConnection
+from penstock.wire.frames import Frame
+from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
+from penstock.wire.messages import SERVICE
+
+KNOCK_SECONDS = 2.0
+"""A node that has not answered by then counts as one that cannot be reached."""
+MANNERS_SECONDS = 0.5
+"""Who is being asked may finish after another has taken us: an introduction that breaks off looks like a stranger's."""
+
+
+async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None) -> None:
+    """Returns when a node took us, or none could be asked; raises `StrangerError` where some refused and none took us."""
+    knocking = {asyncio.create_task(_knock(node.native, secret, tls)): node for node in nodes}
+    refusals: list[str] = []
+    try:
+        async with asyncio.timeout(KNOCK_SECONDS):
+            for answered in asyncio.as_completed(knocking):
+                try:
+                    await answered
+                except HandshakeError as error:
+                    refusals.append(str(error))
+                except (OSError, PenstockError):
+                    continue  # nobody is there, or nobody who can be understood
+                else:
+                    await asyncio.wait(knocking, timeout=MANNERS_SECONDS)
+                    return
+    except TimeoutError:
+        pass
+    finally:
+        for task in knocking:
+            task.cancel()
+        await asyncio.gather(*knocking, return_exceptions=True)
+    if refusals:
+        raise StrangerError(f"the nodes of this cluster refuse this process: {'; '.join(refusals)}")
+
+
+async def _knock(place: str, secret: bytes, tls: ClusterTls | None) -> None:
+    """Returns when both sides have proven themselves; raises `HandshakeError`, `OSError` and `PenstockError`."""
+    address = Address.parse(place, default_port=0)
+    try:
+        handshake = ClientHandshake(secret, SERVICE, os.urandom(NONCE_BYTES), str(address))
+        knock = FramedConnection(_Nothing(), asyncio.get_running_loop(), handshake)
+        try:
+            await dial(lambda: knock, address.host, address.port, tls)
+            await knock.introduced()
+        finally:
+            knock.abort(ConnectionError("the node has been asked"))
+    except HandshakeError as error:
+        raise HandshakeError(f"{place}: {error}") from None
+
+
+class _Nothing:
+    """What is behind the introduction: neither side says anything more."""
+
+    def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
+        pass
+
+    def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
+        pass

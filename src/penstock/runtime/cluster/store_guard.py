@@ -1,0 +1,47 @@
+"""Looks when a process of a cluster starts whether its metadata is guarded, and says in one line what is not.
+
+Who writes to the store gets at no message (what is there is sealed), but can stop the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.metadata.remote.settings import SCHEMES
+from penstock.metadata.store.etcd_guard import complaints, takes_anybody
+from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url
+from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.runtime.cluster.tls import ClusterTls
+from penstock.wire.credentials import is_this_machine
+
+_log = logging.getLogger(__name__)
+
+GUIDE = "docs/guide/cluster.md#your-etcd"
+
+
+async def why_unguarded(url: str, tls: ClusterTls | None) -> str | None:
+    """One sentence about what guards the metadata too little; None: nothing is to be said."""
+    scheme, _, place = url.partition("://")
+    if scheme in SCHEMES:
+        hosts = [one.rpartition(":")[0].strip("[]") for one in place.partition("?")[0].split(",")]
+        if tls is not None or all(is_this_machine(host) for host in hosts):
+            return None
+        return "the cluster's metadata servers are spoken to without TLS: give all processes cluster.tls_certificate"
+    if scheme not in ("etcd", "etcds"):
+        return None
+    try:
+        settings = parse_etcd_url(url)
+        found = list(complaints(settings, await takes_anybody(settings)))
+    except (EtcdUrlError, StoreUnavailableError):
+        return None  # whoever opens it says so
+    if not found:
+        return None
+    members = ", ".join(map(str, settings.endpoints))
+    return f"the cluster's etcd ({members}) {', and '.join(found)}. See {GUIDE}"
+
+
+async def warn_of_unguarded_store(url: str, tls: ClusterTls | None) -> None:
+    """Says it in the log, if there is something to say; nothing is kept from starting."""
+    why = await why_unguarded(url, tls)
+    if why is not None:
+        _log.warning("%s", why)

@@ -1,0 +1,1 @@
+"""Drives a node: its loop, its threads, and the links to it."""

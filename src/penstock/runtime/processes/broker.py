@@ -1,0 +1,279 @@
+"""A broker: a node over a real directory, its driver, its server and its front door, in a written order.
+
+Opening:
+  1. its socket is bound, not yet listening: a port in use is found before anything is read. Others than this machine may
+     reach it only if there are users
+  2. the directory is taken and locked, the journal is replayed
+  3. the driver starts its threads, and the clock its own where a daemon keeps the time
+  4. users and other metadata are read
+  5. the record of usage begins; the front door opens (see there), and the one for monitoring, linked to the node without
+     a socket
+  6. the server listens, with the native protocol's door behind it: the first request finds everything in place
+
+Closing:
+  1. monitoring and the front door close: their requests are finished while the node is still there
+  2. the listening socket is closed, requests are no longer read; the record of usage is handed on to its log
+  3. what was handled is flushed and answered; jobs under way end
+  4. the node is closed: its journal is marked as closed well
+  5. answers are sent to those who read them, then connections are closed
+  6. the directory is given up, and so is the metadata
+
+What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock import __version__
+from penstock.backend.admin.catalogue import Catalogue
+from penstock.backend.node.node import Environment, Node
+from penstock.backend.node.opening import OpeningReport
+from penstock.config.address import Address
+from penstock.config.engine import EngineOptions
+from penstock.config.serve import ServeConfig
+from penstock.frontend.native.native_guard import NativeDoor
+from penstock.ordering.timestamp_id import draw_process
+from penstock.runtime.clocks.clock import WallClock
+from penstock.runtime.clocks.node_clock import NodeClock, open_clock
+from penstock.runtime.cluster.tls import ClusterTls
+from penstock.runtime.disk.disk import RealDisk
+from penstock.runtime.engine.driver import Driver
+from penstock.runtime.engine.local_link import LocalRoute
+from penstock.runtime.http.sqs_server import GRACE_SECONDS, FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
+from penstock.runtime.monitoring.node import NodeSight
+from penstock.runtime.monitoring.process_usage import process_usage
+from penstock.runtime.native.entrance import CatalogueNames, native_door
+from penstock.runtime.native.server import Server
+from penstock.runtime.native.tls import NativeTls, native_certificate, native_url
+from penstock.runtime.processes.listening import StartError, bind, check_users
+from penstock.runtime.processes.shared_services import Records, open_records
+from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
+from penstock.storage.errors import StorageError
+from penstock.storage.identity import Identity
+from penstock.storage.options import StorageOptions
+from penstock.storage.store import Store
+
+LAST_ANSWERS_SECONDS = 5.0
+"""How long clients get to read their last answers when the server stops."""
+THREADS_SECONDS = 10.0
+
+AnyNode = TypeVar("AnyNode", bound=Node)
+
+
+class Broker:
+    """Everything that runs, in one object; made by `open_broker`."""
+
+    cluster_tls: ClusterTls | None = None
+    """It is in no cluster."""
+
+    def __init__(
+        self,
+        disk: RealDisk,
+        node: Node,
+        node_clock: NodeClock,
+        driver: Driver,
+        server: Server,
+        route: LocalRoute,
+        address: Address,
+        native_tls: NativeTls | None = None,
+    ) -> None:
+        self._disk = disk
+        self.native_tls = native_tls
+        """What is shown to native clients, if they are spoken to over TLS."""
+        self._route = route
+        self._node = node
+        self._node_clock = node_clock
+        self._driver = driver
+        self._server = server
+        self.records: Records | None = None
+        """Users, and the record of usage."""
+        self.front_door: FrontDoor | None = None
+        """Where SQS is spoken, unless it is turned off."""
+        self.monitoring: Monitoring | None = None
+        """Where monitoring looks, unless it is turned off."""
+        self.address = address
+        self.directory = str(disk.directory)
+
+    @property
+    def url(self) -> str:
+        """What `penstock.connect` takes."""
+        return native_url(self.address, self.native_tls)
+
+    @property
+    def report(self) -> OpeningReport:
+        """What recovery found."""
+        return self._node.opening_report
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it stopped by itself, if it did."""
+        return self._driver.failure
+
+    @property
+    def partner_threads(self) -> tuple[int, ...]:
+        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
+        return (self._driver.flush_thread_id,)
+
+    async def ended(self) -> None:
+        """Returns when the node has failed or was closed."""
+        await self._driver.ended.wait()
+
+    async def close(self) -> None:
+        """Stops in the order written above; a broker that has failed only lets go."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
+        if self.front_door is not None:
+            await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
+        self._server.stop_accepting()
+        if self.records is not None and self._driver.failure is None:
+            await self.records.hand_on()
+        self._route.close("the server is stopping")
+        await self._driver.close()
+        await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
+        self._driver.join(THREADS_SECONDS)
+        self._node_clock.close()
+        self._disk.close()
+        if self.records is not None:
+            await self.records.close()
+
+
+async def open_broker(config: ServeConfig) -> Broker:
+    """A broker that listens; raises `StartError`."""
+    if not config.listen.is_loopback:
+        await _check_users(config)
+    tls = native_certificate(config)
+    listener = bind(config.listen, "--listen")
+    catalogues: list[Catalogue] = []
+
+    def make(store: Store, environment: Environment, now_ms: int) -> Node:
+        node = Node(store, environment, now_ms, config.max_unflushed_bytes)
+        catalogues.append(node.catalogue)
+        return node
+
+    try:
+        disk, node, clock, node_clock = open_engine(config, make)
+    except BaseException:
+        listener.close()
+        raise
+    server = Server(
+        max_connections=config.max_connections,
+        write_buffer_bytes=config.write_buffer_bytes,
+        hello_timeout_ms=config.hello_timeout_ms,
+        tls=tls,
+        trusted_proxies=config.native_trusted_proxies,
+    )
+    loop = asyncio.get_running_loop()
+    doors: list[NativeDoor] = []
+    route = LocalRoute(lambda connection, buffers: doors[0].write(connection, buffers))
+
+    def congestion_changed(congested: bool) -> None:
+        server.congestion_changed(congested)
+        if broker.front_door is not None:
+            broker.front_door.congestion_changed(congested)
+
+    def failed() -> None:
+        server.drop_all()
+        if broker.front_door is not None:
+            broker.front_door.drop_all()
+        route.close("the server has failed")
+
+    driver = Driver(
+        node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
+    )
+    address = Address(config.listen.host, listener.getsockname()[1])
+    broker = Broker(disk, node, node_clock, driver, server, route, address, tls)
+    node_clock.start()
+    try:
+        records = broker.records = await open_records(config)
+        link = route.link(driver, loop)
+        if config.sqs_listen is not None:
+            bound = bind_front_door(config, records.users.has_users())
+            records.begin_usage(str(bound[1]), link)
+            broker.front_door = await open_front_door(config, link, clock, records, bound)
+        else:
+            records.begin_usage(str(address), link)
+        broker.monitoring = await open_monitoring(config, NodeSight(link, clock, records.usage_totals))
+        names = CatalogueNames(catalogues[0])
+        door = native_door(server, records, names, config.listen, config.sqs_failed_signatures, clock.now_ms)
+        door.inside = driver
+        doors.append(door)
+        await server.start(door, listener)
+    except BaseException:
+        listener.close()
+        await broker.close()
+        raise
+    return broker
+
+
+async def _check_users(config: ServeConfig) -> None:
+    records = await open_records(config)
+    try:
+        check_users(config.listen, records.users.has_users())
+    finally:
+        await records.close()
+
+
+def open_engine(
+    config: EngineOptions, make: Callable[[Store, Environment, int], AnyNode]
+) -> tuple[RealDisk, AnyNode, WallClock, NodeClock]:
+    """The node over its directory, recovered, with its clocks; raises `StartError`."""
+    directory = config.data_directory
+    disk: RealDisk | None = None
+    try:
+        disk = RealDisk(directory)
+        clock = WallClock()
+        options = StorageOptions(
+            durability=config.durability,
+            journal_file_bytes=config.journal_file_bytes,
+            checkpoint_journal_bytes=config.checkpoint_bytes,
+            segment_bytes=config.segment_bytes,
+            cache_bytes=config.cache_bytes,
+        )
+        identity = Identity(f"node-{secrets.token_hex(4)}", secrets.token_bytes(32))
+        store = Store.open(disk, options, identity)
+        node_clock = open_clock(config.clock_source, config.clock_drift_ppm)
+        environment = Environment(
+            __version__,
+            str(disk.directory),
+            process_usage,
+            node_clock.interval,
+            node_clock.source,
+            node_clock.drift_ppm,
+            draw_process(random.SystemRandom()),
+        )
+        node = make(store, environment, clock.now_ms())
+        node_clock.begin_after(node.last_stamp_us)
+        clock.begin_after(node.opening_report.newest_ms)
+        return disk, node, clock, node_clock
+    except BaseException as error:
+        if disk is not None:
+            disk.close()
+        sentence = _open_sentence(directory, error)
+        if sentence is None:
+            raise
+        raise StartError(sentence) from error
+
+
+def _open_sentence(directory: str, error: BaseException) -> str | None:
+    match error:
+        case DirectoryBusyError():
+            return f"{error}: stop that server, or choose another directory with --data"
+        case DiskFullError():
+            return f"there is no space to start on {directory}: {error}; free some and start again"
+        case DiskFailedError():
+            return (
+                f"cannot use the data directory {directory}: {error}; check that it is a directory this user may "
+                "write to, or choose another with --data"
+            )
+        case StorageError() | FileNotFoundError():
+            return f"cannot start on {directory}: {error}"
+        case ValueError():
+            return f"the storage settings cannot work: {error}"
+        case _:
+            return None

@@ -1,0 +1,94 @@
+"""A front end of its own: the front door in one process, the node it asks in another."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.config.frontend import FrontendConfig
+from penstock.runtime.clocks.clock import WallClock
+from penstock.runtime.cluster.tls import ClusterTls
+from penstock.runtime.engine.tcp_link import TcpLink
+from penstock.runtime.http.sqs_server import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.monitoring.front_end import FrontEndSight
+from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native.tls import NativeTls, trusted_backend
+from penstock.runtime.processes.shared_services import Records, open_records
+from penstock.wire.credentials import LINK_KEY, Credentials
+
+FIRST_CONTACT_SECONDS = 2.0
+"""How long the start waits for the back end; without it requests are answered with 503 until it is found."""
+
+
+class RemoteFrontEnd:
+    """Everything of `penstock frontend`; made by `open_front_end`."""
+
+    failure: BaseException | None = None
+    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    cluster_tls: ClusterTls | None = None
+    """It is in no cluster."""
+    native_tls: NativeTls | None = None
+    """Native clients connect to the server."""
+    partner_threads: tuple[int, ...] = ()
+    """Next to all it does is done by the event loop's thread."""
+
+    def __init__(
+        self,
+        door: FrontDoor,
+        link: TcpLink,
+        records: Records,
+        config: FrontendConfig,
+        monitoring: Monitoring | None,
+    ) -> None:
+        self.monitoring = monitoring
+        self.front_door = door
+        self.backend = config.backend
+        self._link = link
+        self._records = records
+        self._closed = asyncio.Event()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the back end is there right now."""
+        return self._link.connected
+
+    async def ended(self) -> None:
+        """Returns when it was closed."""
+        await self._closed.wait()
+
+    async def close(self) -> None:
+        """Finishes what has begun, then lets go of the back end."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
+        await self.front_door.close()
+        await self._records.close()
+        await self._link.close()
+        self._closed.set()
+
+
+async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
+    """A front end that listens; raises `StartError`."""
+    tls = trusted_backend(config)
+    records = await open_records(config)
+    # The back end is shown that we have its master key: to it a front end is no user, and what it asks was asked here.
+    credentials = Credentials(LINK_KEY, records.link_secret)
+    link = TcpLink(config.backend, asyncio.get_running_loop(), credentials=credentials, tls=tls)
+    link.start()
+    try:
+        async with asyncio.timeout(FIRST_CONTACT_SECONDS):
+            await link.found()
+    except TimeoutError:
+        pass  # the link has said so in the log, and goes on looking
+    clock, monitoring = WallClock(), None
+    try:
+        bound = bind_front_door(config, records.users.has_users())
+        records.begin_usage(str(bound[1]), link)
+        sight = FrontEndSight(str(bound[1]), clock.now_ms(), link, records.usage_totals)
+        monitoring = await open_monitoring(config, sight)
+        door = await open_front_door(config, link, clock, records, bound)
+    except BaseException:
+        if monitoring is not None:
+            await monitoring.close()
+        await records.close()
+        await link.close()
+        raise
+    return RemoteFrontEnd(door, link, records, config, monitoring)

@@ -1,0 +1,168 @@
+"""The keys with which a process reads what it is told about users: the master key, and the number of the register that was seen.
+
+Loaded before the metadata is read, because nothing about users is believed without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.config.sqs import MetadataOptions
+from penstock.metadata.seals import sealing
+from penstock.metadata.seals.master_key import (
+    MasterKey,
+    MasterKeyError,
+    load_master_key,
+    load_or_make_master_key,
+)
+from penstock.metadata.seals.seals import QUEUE_KINDS, front_end_sealers
+from penstock.metadata.store.interface import (
+    MetadataStore,
+    RememberingStore,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from penstock.metadata.users.seen_register import SeenRegister
+from penstock.metadata.users.users import KEYS, USERS
+from penstock.runtime.processes.listening import StartError
+
+AGAIN_SECONDS = 1.0
+ATTEMPTS = 5
+
+_log = logging.getLogger(__name__)
+
+
+class UserKeys(NamedTuple):
+    """What is needed to believe a record of a user."""
+
+    master: MasterKey
+    seen: SeenRegister
+    seen_number: int
+
+    def noting(self) -> Callable[[int], None]:
+        """Remembers numbers; where that cannot be written it is said once, and this process remembers them."""
+        told = False
+
+        def note(number: int) -> None:
+            nonlocal told
+            try:
+                self.seen.note(number)
+            except MasterKeyError as error:
+                if not told:
+                    told = True
+                    _log.warning(
+                        "%(error)s: old records of users are recognized until the next start only",
+                        {"error": error},
+                    )
+
+        return note
+
+
+async def open_user_keys(config: MetadataOptions, store: MetadataStore) -> UserKeys:
+    """The keys of a configuration; the master key is made if there is nothing yet that it could have sealed.
+
+    Raises `StartError`.
+    """
+    file = Path(config.metadata_key_path)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"cannot make the directory of {file}: {error.strerror or error}") from None
+    _warn_of_writers(file.parent)
+    try:
+        try:
+            master = load_master_key(file)
+        except FileNotFoundError:
+            has_users = await _has_users(store)
+            master = load_or_make_master_key(file, secrets.token_bytes, may_make=not has_users)
+        seen = SeenRegister(file)
+        return UserKeys(master, seen, seen.load())
+    except MasterKeyError as error:
+        raise StartError(str(error)) from None
+
+
+async def _has_users(store: MetadataStore) -> bool:
+    """Waits for a store that does not answer, unless somebody remembers what is in it."""
+    while True:
+        try:
+            return bool((await store.list(KEYS)).entries or (await store.list(USERS)).entries)
+        except StoreUnavailableError:
+            if isinstance(store, RememberingStore):
+                try:
+                    return bool((await store.list_known(KEYS)).entries)
+                except StoreUnavailableError:
+                    pass
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> None:
+    """Seals once what an earlier version wrote into the file of a single server; raises `StartError`.
+
+    Only while no register was ever seen here, and only in a file that nobody but the server's own user can have written to:
+    whoever could write there could read the master key as well.
+    """
+    if keys.seen_number:
+        return
+    found = await sealing.look(store, keys.master)
+    if found.register is not None or not found.unsealed:
+        return
+    _check_rights(file)
+    for attempt in range(ATTEMPTS):
+        try:
+            await sealing.seal_users(store, keys.master, found, _now_ms, keys.seen)
+            break
+        except VersionConflictError:  # another process of the same server is about it
+            if attempt == ATTEMPTS - 1:
+                raise StartError(f"another process keeps changing the users in {file}: try again") from None
+            found = await sealing.look(store, keys.master)
+            if found.register is not None:
+                return
+    sealed = await sealing.seal_kinds(store, front_end_sealers(keys.master), QUEUE_KINDS)
+    roots = sorted(user.name for user, _ in found.users.values() if user.root)
+    _log.warning(
+        "sealed the entries of an earlier version in %(file)s: %(users)d users (roots: "
+        "%(roots)s), %(keys)d access keys, %(queues)d queue entries",
+        {
+            "file": file,
+            "users": len(found.users),
+            "roots": ", ".join(roots) or "none",
+            "keys": len(found.keys),
+            "queues": sealed,
+        },
+    )
+
+
+def _warn_of_writers(directory: Path) -> None:
+    """Whoever deletes the metadata and the number that was seen gets a server without users at its next start.
+
+    It is no reason not to start: volumes of containers are such directories, and nobody else is there.
+    """
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        _log.warning(
+            "every user of this machine may replace or delete files in %(directory)s, users and keys "
+            "included: run `chmod 700 %(directory)s`",
+            {"directory": directory},
+        )
+
+
+def _check_rights(file: Path) -> None:
+    status = file.stat()
+    if status.st_uid not in (0, os.geteuid()) or stat.S_IMODE(status.st_mode) & 0o022:
+        raise StartError(
+            f"an earlier version wrote users or policies into {file} without seals, and others may have changed them since: only "
+            f"its owner should be able to write to it (`chmod 600 {file}`). Look at `penstock user list`, and vouch for what is "
+            "there with `penstock user seal`"
+        )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""Carries rows of usage to their log."""

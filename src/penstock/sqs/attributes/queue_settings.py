@@ -1,0 +1,85 @@
+"""SQS's queue attributes as the engine's settings, and back.
+
+What the engine knows nothing of (policies, encryption, waits, deduplication by content) stays with the
+front end's metadata; what only the engine knows is kept as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.limits import KIBIBYTE, SECOND_MS
+from penstock.model.settings import QueueSettings
+from penstock.sqs.attributes.queue_attributes import (
+    EXTENDED,
+    QueueAttributes,
+    extended_fields,
+    extended_settings,
+)
+from penstock.sqs.attributes.redrive import RECEIVE_COUNT_MAX, RedrivePolicy
+
+ENVELOPE_BYTES = 16 * KIBIBYTE
+"""What the engine may need for a message beyond what SQS counts: how attributes are written, and our own."""
+
+
+def settings_of(
+    attributes: QueueAttributes,
+    dead_letter_queue: str | None,
+    current: QueueSettings | None = None,
+) -> QueueSettings:
+    """The engine's settings; `dead_letter_queue` is the engine's name of the redrive policy's target."""
+    redrive = attributes.redrive_policy if dead_letter_queue is not None else None
+    return msgspec.structs.replace(
+        current or QueueSettings(),
+        **extended_settings(attributes),
+        ordering=attributes.engine_ordering,
+        max_message_bytes=attributes.maximum_message_size + ENVELOPE_BYTES,
+        visibility_timeout_ms=attributes.visibility_timeout * SECOND_MS,
+        retention_ms=attributes.message_retention_period * SECOND_MS,
+        delay_ms=attributes.delay_seconds * SECOND_MS,
+        max_receives=None if redrive is None else redrive.max_receive_count,
+        dead_letter_queue=dead_letter_queue,
+    )
+
+
+def attributes_of(
+    settings: QueueSettings,
+    dead_letter_target_arn: str | None,
+    current: QueueAttributes | None = None,
+) -> QueueAttributes:
+    """The attributes of a queue that the native protocol made or changed; parts of a second are dropped."""
+    redrive = None
+    if dead_letter_target_arn is not None and settings.max_receives is not None:
+        # The engine counts further than SQS can say.
+        redrive = RedrivePolicy(dead_letter_target_arn, min(settings.max_receives, RECEIVE_COUNT_MAX))
+    before = current or QueueAttributes()
+    size = settings.max_message_bytes
+    if size == before.maximum_message_size + ENVELOPE_BYTES:
+        size = before.maximum_message_size
+    fifo_queue = settings.fifo or before.fifo_queue  # order by time may stand on either kind of queue
+    usual = "fifo" if fifo_queue else "best-effort"
+    return msgspec.structs.replace(
+        before,
+        **extended_fields(settings),
+        fifo_queue=fifo_queue,
+        ordering=None if settings.ordering == usual else settings.ordering,
+        maximum_message_size=size,
+        visibility_timeout=settings.visibility_timeout_ms // SECOND_MS,
+        message_retention_period=settings.retention_ms // SECOND_MS,
+        delay_seconds=settings.delay_ms // SECOND_MS,
+        redrive_policy=redrive,
+    )
+
+
+ENGINE_FIELDS = frozenset(
+    {
+        "visibility_timeout",
+        "delay_seconds",
+        "maximum_message_size",
+        "message_retention_period",
+        "redrive_policy",
+        "fifo_queue",
+        *(attribute.field for _, attribute in EXTENDED.values()),
+    }
+)
+"""What the engine knows of a queue without any metadata."""

@@ -1,0 +1,1 @@
+"""Messages, batches, attributes and digests."""

@@ -1,0 +1,1 @@
+"""Policies: documents, patterns, conditions, and what they say of a request."""

@@ -1,0 +1,1 @@
+"""The wire protocols of SQS: JSON and Query requests in, JSON and XML answers out."""

@@ -1,0 +1,1 @@
+"""Signature Version 4."""

@@ -1,0 +1,14 @@
+"""Waiting for something, but not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+async def came(event: asyncio.Event, seconds: float | None) -> bool:
+    """Waits for the event, so long at most; whether it came. None: without end."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -1,0 +1,28 @@
+"""How long to wait between attempts: doubling from a first pause to a longest one."""
+
+from __future__ import annotations
+
+from random import Random
+
+
+class Backoff:
+    """The pauses of one thing that is tried again and again. With dice each is cut by up to a half, so that many that fail at
+    the same moment do not try again at the same moment."""
+
+    __slots__ = ("_dice", "_first", "_longest", "_next")
+
+    def __init__(self, first: float, longest: float, dice: Random | None = None) -> None:
+        self._first = first
+        self._longest = longest
+        self._dice = dice
+        self._next = first
+
+    def pause(self) -> float:
+        """How long to wait before the next attempt."""
+        pause = self._next
+        self._next = min(2 * pause, self._longest)
+        return pause if self._dice is None else pause * self._dice.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        """An attempt succeeded: the next pause is the first one again."""
+        self._next = self._first
