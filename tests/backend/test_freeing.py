@@ -148,3 +148,16 @@ def test_a_replica_frees_the_state_that_another_one_replaces() -> None:
     assert not before.table.chunks
     cluster.settle(1_000)
     assert_same(cluster)
+
+
+@pytest.mark.parametrize("few", [0, 1, 64])
+@pytest.mark.parametrize("rows_at_once", [1, 512])
+def test_containers_of_containers_are_freed_whatever_the_sizes(
+    monkeypatch: pytest.MonkeyPatch, few: int, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(taking_apart, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(taking_apart, "_FEW", few)
+    freed = Freeing()
+    freed.add(large_states.strict_groups(ROWS))
+    step_to_the_end(freed)
+    assert not freed

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from traceback import extract_tb
 
 from penstock.backend.node.node import Environment, Node
 from penstock.model.errors import PenstockError
@@ -153,7 +154,9 @@ class Machine:
             raise
         except Exception as error:
             self._not_started(f"failed to start: {type(error).__name__}: {error}")
-            self.defects.append((self._schedule.now_ms, f"at the start: {type(error).__name__}: {error}"))
+            self.defects.append(
+                (self._schedule.now_ms, f"at the start: {type(error).__name__}: {error}{_place(error)}")
+            )
             return False
         self.disk.power_off_after = None
         self._driver = self._make_driver(node, store)
@@ -280,9 +283,10 @@ class Machine:
         """As in the real driver: an error out of the node ends the process."""
         if self._driver is None:
             return
-        self._trace.add(self.name, f"the node failed: {type(error).__name__}: {error}")
+        sentence = f"{type(error).__name__}: {error}"
+        self._trace.add(self.name, f"the node failed: {sentence}")
         if not isinstance(error, StorageFailedError):
-            self.defects.append((self._schedule.now_ms, f"{type(error).__name__}: {error}"))
+            self.defects.append((self._schedule.now_ms, f"{sentence}{_place(error)}"))
         for call in self.going_down:
             call(self._driver.store)
         self._end(power=False)
@@ -388,3 +392,9 @@ class Machine:
         now_ms = self._schedule.now_ms
         self.at("request")
         node.handle(connection, frame, now_ms)
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised: a seed that shows a defect says where to look."""
+    frames = extract_tb(error.__traceback__)
+    return f" (in {frames[-1].name}, {frames[-1].filename}:{frames[-1].lineno})" if frames else ""

@@ -98,7 +98,7 @@ def _some(container: _Container) -> list[object]:
     )
     taken = [take()]
     is_flat = not isinstance(taken[0], dict | list | deque | set)
-    most = min(ROWS_AT_ONCE if is_flat else ROWS_AT_ONCE // _FEW, 1 + len(container))
+    most = min(ROWS_AT_ONCE if is_flat else 1 + ROWS_AT_ONCE // (_FEW + 1), 1 + len(container))
     taken += [take() for _ in range(most - 1)]
     return taken
 
