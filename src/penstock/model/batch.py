@@ -171,14 +171,15 @@ class Batch:
         """The encoded attributes of one message; empty = none."""
         if not self.columns & ATTRIBUTES:
             return b""
-        sizes = self._attribute_sizes()
-        start = self.offsets[ATTRIBUTES][1] + sum(sizes[:index])
-        return bytes(self.data[start : start + sizes[index]])
+        _, columns = self._layout or self._lay_out()
+        offset, _ = self.offsets[ATTRIBUTES]
+        starts = next(starts for column, _, starts in columns if column == offset)
+        return bytes(self.data[starts[index] : starts[index + 1]]) if starts is not None else b""
 
     def body(self, index: int) -> memoryview:
         """The body of one message."""
-        start = self.body_offset + sum(self.sizes[:index])
-        return self.data[start : start + self.sizes[index]]
+        starts, _ = self._layout or self._lay_out()
+        return self.data[starts[index] : starts[index + 1]]
 
     def bodies(self) -> list[bytes]:
         """All bodies, copied out."""
