@@ -297,6 +297,24 @@ def test_a_message_that_an_unclean_election_brought_back_may_have_been_called_go
     assert found == ["2 of queue 'orders' (id 1) was delivered after the node had said it was gone"]
 
 
+def test_a_deletion_that_an_unclean_election_brought_back_may_have_been_answered_as_stale() -> None:
+    """The first attempt was stored and its answer lost; the log in between did not have the lease."""
+    for again, comes_back, is_excused in ((True, True, True), (False, True, False), (True, False, False)):
+        queue = _Queue()
+        delivery = queue.deliver(queue.send(1), 1, 100)
+        queue.write(Deleted(1, [(1, 1)], 150))
+        deleted = queue.won[-1]
+        delivery.settlements.append(Settlement("delete", 150, 0, 400, "stale", again=again))
+        queue.write(Leased(9, [(9, 1)], 220, 320), lost=True)  # by the primary in between
+        back = {1: [range(deleted.number, deleted.number + 1)]} if comes_back else {}
+        lost = lost_records([queue.log()], [*queue.won, *queue.fell], {1}, back)
+        records = {record.number for record in [*queue.won, *queue.fell]}
+        queue.history.whereabouts = Whereabouts([queue.log()], [queue.life], {1: records})
+        lost_answers.forget(queue.history, lost)
+        found = [violation.sentence for violation in CHECKERS["I1"](queue.history)]
+        assert (not found) is is_excused, (again, comes_back)
+
+
 def _moved_and_deleted(queue: _Queue, message: SentMessage) -> None:
     """The message is deleted in the queue of dead letters, and delivered there once more; nobody ever received it in its own queue."""
     dead = QueueLife(2, "dead", [QueueSettings()], 0)

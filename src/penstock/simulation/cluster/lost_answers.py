@@ -108,7 +108,14 @@ def _forget_settlements(delivery: DeliveredMessage, lost: LostRecords) -> None:
         # The log that said so had lost the message, and another one has brought it back.
         was_away = (queue_id, sequence) in lost.returned
         was_gone = (ended or was_away) and settlement.result in ("gone", "done-or-gone")
-        if (is_lost and settlement.result in ("done", "done-or-gone")) or was_gone:
+        # The first attempt deleted it in a log that came back later; one in between, without it, answered the second.
+        was_deleted = (
+            settlement.kind == "delete"
+            and settlement.again
+            and settlement.result == "stale"
+            and (queue_id, sequence, delivery.lease) in lost.deletions_returned
+        )
+        if (is_lost and settlement.result in ("done", "done-or-gone")) or was_gone or was_deleted:
             settlement.result, settlement.answered_ms = "lost", None
 
 

@@ -68,6 +68,8 @@ class LostRecords:
     """(queue, deduplication id)."""
     returned: set[Place] = field(default_factory=set)
     """Messages of the log that won that a log before it did not have, and that were there before: an unclean election brought them back."""
+    deletions_returned: set[tuple[int, int, int]] = field(default_factory=set)
+    """(queue, sequence number, lease) of deletions that came back in the same way: the log before did not have them."""
     queues: set[int] = field(default_factory=set)
     """All queues that lost anything."""
 
@@ -196,3 +198,6 @@ def _add_returned(log: PartitionLog, returned: Sequence[range], lost: LostRecord
         if isinstance(record, records.Sent):
             numbers = _numbers(log.ordinal, [(record.first, record.count)])
             lost.returned.update((log.queue_id, number) for number in numbers)
+        elif isinstance(record, records.Deleted):
+            numbers = _numbers(log.ordinal, record.runs)
+            lost.deletions_returned.update((log.queue_id, number, record.lease) for number in numbers)
