@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
 from penstock.model.batch import encode_parts
 from penstock.model.settings import QueueSettings
-from penstock.storage.errors import DamagedEntryError
+from penstock.storage.errors import DamagedEntryError, JournalBusyError
+from penstock.storage.journal import Journal
 from penstock.wire import messages
 from penstock.wire.frames import Frame
 from tests.backend.harness import NodeHarness
@@ -63,6 +65,68 @@ def test_redriven_messages_arrive_though_their_queue_is_deleted_at_once(crash: b
         in_one_turn(node, messages.Redrive(dead), messages.DeleteQueue("dead"))
     assert node.drain(node.show("orders").queue_id) == [b"a", b"b"]
     assert "dead" not in holds(node)
+
+
+class PatientNode(NodeHarness):
+    """Its turns end though the node wants another one: a move that finds no room is tried again in each."""
+
+    def turn(self) -> None:
+        for _ in range(20):
+            flush = self.node.take_flush()
+            if flush is not None:
+                flush.run()
+                self.node.flushed(flush, self.now_ms)
+            for job in self.node.take_jobs():
+                job.run()
+                self.node.job_done(job, self.now_ms)
+            self._collect()
+        self.node.next_wakeup_ms()
+
+
+class NoRoomForLargeEntries:
+    """The journal has room for small entries only, as while its next file is not ready or the disk is nearly full."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_on = True
+        put = Journal._put
+
+        def put_if_small(journal: Journal, *arguments: Any, **options: Any) -> int:
+            if self.is_on and sum(map(len, arguments[4])) > 50_000:
+                raise JournalBusyError("no room for a large entry: the test says so")
+            return put(journal, *arguments, **options)
+
+        monkeypatch.setattr(Journal, "_put", put_if_small)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("made_again", [False, True])
+def test_dead_letters_that_were_deleted_stay_deleted_when_their_queue_is_deleted_in_the_middle_of_the_move(
+    monkeypatch: pytest.MonkeyPatch, made_again: bool, crash: bool
+) -> None:
+    """One step of the move has two pieces; the first has arrived, and the second finds no room."""
+    node = PatientNode()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    node.send(orders, [b"small"])
+    node.send(orders, [b"L" * 100_000])
+    journal = NoRoomForLargeEntries(monkeypatch)
+    assert len(node.receive(orders).bodies) == 2
+    node.advance(1_500)
+    assert node.drain(node.show("dead").queue_id) == [b"small"], "the first piece, and it is deleted"
+    node.call(messages.DeleteQueue("dead"))
+    if made_again:
+        node.create("dead")
+    if crash:
+        node.crash()
+    journal.is_on = False
+    node.advance(2_000)
+    found = [
+        body for name in ("orders", "dead") if name == "orders" or made_again for body in drained(node, name)
+    ]
+    assert [body[:1] for body in found] == [b"L"]
+
+
+def drained(node: NodeHarness, name: str) -> list[bytes]:
+    return node.drain(node.show(name).queue_id)
 
 
 def test_the_name_of_a_deleted_queue_is_free_while_messages_of_it_are_on_their_way() -> None:

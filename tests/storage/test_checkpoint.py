@@ -245,6 +245,25 @@ def test_a_partition_removed_while_it_is_copied_leaves_nothing() -> None:
     assert not disk.list("segments")
 
 
+def test_a_partition_that_comes_back_after_a_failed_copy_keeps_its_segments() -> None:
+    """The copy of the removed partition failed; the copy of the new one must not be taken for it."""
+    disk, keeper = make()
+    fill(keeper, 1, 3)
+    job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
+    remove(keeper, 1)
+    disk.capacity = disk.used_bytes()
+    keeper.run(job)
+    assert job.error is not None
+    disk.capacity = None
+    keeper.work()
+    fill(keeper, 1, 3)
+    bodies = keeper.bodies(1)
+    keeper.vacate(keeper.store.begin_checkpoint(), 1)
+    assert keeper.store.segment_numbers(1)
+    keeper.work()
+    assert keeper.bodies(1) == bodies
+
+
 def test_orphans_are_removed_after_a_restart() -> None:
     disk, keeper = make()
     fill(keeper, 1, 3)

@@ -217,7 +217,6 @@ class SimulatedDriver:
     def _flush_ended(self, flush: Flush) -> None:
         if flush is self._flush and not self.ended:
             self._flush = None
-            self.store.moved_bytes = 0
             self._report(lambda node: self._tell_flushed(node, flush))
 
     def _tell_flushed(self, node: Node, flush: Flush) -> None:

@@ -31,8 +31,6 @@ class ObservedStore(Store):
     before_append: Callable[[int, int, bytes, bool], None] | None = None
     """Asked with the kind of the entry, the partition, the head, and whether it may use the journal's reserve."""
     observer: Callable[[AppendedRecord], None] | None = None
-    moved_bytes: int = 0
-    """Appended for moves between queues since it was last set to 0."""
     is_foreign: Callable[[int], bool] = staticmethod(lambda partition: False)
     """Whether what is appended to a partition comes from another node."""
 
@@ -40,6 +38,8 @@ class ObservedStore(Store):
         super().__init__(disk, options, opened)
         self._foreign_bytes = [0, 0]
         """In the flush under way, and since."""
+        self._moved_bytes = [0, 0]
+        """The same of what was appended for moves between queues."""
         self._assured = 0
         """So many appends were told that there is room for them."""
         put = self._journal._put
@@ -64,14 +64,20 @@ class ObservedStore(Store):
         """What waits for the disk and came from other nodes: the windows of streams bound it."""
         return self._foreign_bytes[0] + self._foreign_bytes[1]
 
+    @property
+    def moved_bytes(self) -> int:
+        """What waits for the disk and was appended for moves between queues."""
+        return self._moved_bytes[0] + self._moved_bytes[1]
+
     def take_flush(self) -> Flush | None:
         flush = super().take_flush()
         if flush is not None:
             self._foreign_bytes = [self.foreign_bytes, 0]
+            self._moved_bytes = [self.moved_bytes, 0]
         return flush
 
     def flushed(self, flush: Flush) -> int:
-        self._foreign_bytes[0] = 0
+        self._foreign_bytes[0] = self._moved_bytes[0] = 0
         return super().flushed(flush)
 
     def check_room(
@@ -90,7 +96,7 @@ class ObservedStore(Store):
         position = super().append(partition, index, head, payload, reserve=reserve)
         if payload and reserve and not self.is_foreign(partition):
             # With what the entry costs beside the messages: they may move one by one.
-            self.moved_bytes += self.unflushed_bytes - before
+            self._moved_bytes[1] += self.unflushed_bytes - before
         if self.observer is not None:
             self.observer(AppendedRecord(position, partition, index, head, b"".join(payload)))
         return position

@@ -140,6 +140,10 @@ class Segments:
     def copied(self, job: CopyJob, appended_position: int) -> None:
         """Takes note of what a copy wrote and of the segments it took entries from."""
         self._copying.discard(job.partition)
+        was_dropped = job.partition in self._dropped
+        self._dropped.discard(
+            job.partition
+        )  # also if the copy failed: the next one may be of a partition that is back
         if job.error is not None:
             return
         sizes = self._sizes.setdefault(job.partition, {})
@@ -154,8 +158,7 @@ class Segments:
         for number, source in job.sources.items():
             if source.owner is not None:
                 self._moved_out[number] = (job.partition, self._moves)
-        if job.partition in self._dropped:
-            self._dropped.discard(job.partition)
+        if was_dropped:
             self.drop_partition(job.partition, appended_position)
 
     # -- removing --------------------------------------------------------------------------------------------

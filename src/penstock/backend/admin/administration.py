@@ -20,6 +20,7 @@ from penstock.model.settings_checks import (
     check_settings,
     settings_difference,
 )
+from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions.decision import Written
 from penstock.queue.decisions.stamping import late_queue
@@ -144,8 +145,15 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
 
     Nothing is written after the record that deletes it, so that a journal without room leaves the queue as it was, or
     deleted with all that follows from that still to be done.
+
+    Of a move that stopped in its middle only this queue knows which messages arrived, and consumers may have deleted them. Their
+    sources hear of that first: they would take all of the move back when they find no target.
     """
     queue_id = partition.queue_id
+    for source_id, runs in partition.origins:
+        source = parts.catalogue.partitions.get(source_id)
+        if source is not None and source_id not in parts.catalogue.damage:
+            parts.write(source, moving.finish_move(source, runs, now_ms))
     record = QueueDeleted(queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)

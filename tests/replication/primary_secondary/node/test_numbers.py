@@ -17,7 +17,7 @@ from penstock.cluster.layout.sequence_numbers import ASYNC_BLOCK, END_OF_NUMBERS
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.limits import BATCH_MESSAGES
-from penstock.model.records import NumbersSkipped, SettingsChanged
+from penstock.model.records import NUMBERS_SKIPPED, NumbersSkipped, SettingsChanged
 from penstock.queue.decisions.decision import Written
 from penstock.queue.partition import Partition
 from penstock.queue.state.chunk import CHUNK_MESSAGES
@@ -623,3 +623,32 @@ def test_replicas_of_an_earlier_version_are_not_told_what_they_cannot_read() -> 
     cluster.settle(3_000)
     cluster.fail_over(cluster.leader)
     assert cluster.send(b"newer") == [reserved]
+
+
+def test_an_epoch_that_should_have_skipped_is_not_noted_as_one_without_a_gap() -> None:
+    """A replica of an earlier version lives, so numbers are reused. What was acknowledged under them is not called uncommitted
+    when the node that has it is elected."""
+    cluster = LooseCluster(replication="sync", consumption="both", min_in_sync=1)
+    cluster.records["b"] = NUMBERS_SKIPPED - 1
+    cluster.tell_nodes()
+    cluster.send(b"one")
+    for name in ("b", "c"):
+        cluster.machines[name].crash()
+    cluster.settle(4_000)
+    assert cluster.entry().in_sync == ["a"]
+    kept = [b"kept 1", b"kept 2"]
+    cluster.send(*kept)
+    cluster.machines["a"].crash()
+    for name in ("b", "c"):
+        cluster.machines[name].start()
+    cluster.settle(500)
+    unclean(cluster, "c")
+    cluster.settle(2_000)
+    assert cluster.entry().epoch not in {epoch for epoch, _, _ in cluster.entry().dense}
+    for name in ("b", "c"):
+        cluster.machines[name].crash()
+    cluster.machines["a"].start()
+    cluster.settle(500)
+    unclean(cluster, "a")
+    cluster.settle(2_000)
+    assert [body for _, body in cluster.read_on(1)] == [b"one", *kept]

@@ -25,7 +25,7 @@ from penstock.replication.primary_secondary.node.fitness import is_fit
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
-from penstock.replication.primary_secondary.node.leader.number_skips import gives_back, skipped
+from penstock.replication.primary_secondary.node.leader.number_skips import beginning, gives_back
 from penstock.replication.primary_secondary.node.leader.read_proofs import ReadProofs
 from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition, Sender
@@ -166,7 +166,7 @@ class Leadership:
             return False
         self._recent.forget(queue_id)
         begun, following = partition.index + 1, partition.table.next
-        skips = skipped(partition, entry, state.nodes, state.now_ms)
+        skips, is_dense = beginning(partition, entry, state.nodes, state.now_ms)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
         self.follower.unfollow(queue_id)
         primary = Primary(
@@ -188,7 +188,7 @@ class Leadership:
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
         led.skips = skips
-        if skips is None or skips.first == following:
+        if is_dense:
             led.dense = (entry.epoch, partition.epochs.first_after(entry.serving) or begun, following)
         self.update(led, known)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 from penstock.cluster.layout.sequence_numbers import first_number, first_row, never_committed, understood
@@ -14,24 +15,35 @@ from penstock.replication.primary_secondary.node.follower.follower import Follow
 log = logging.getLogger("penstock.backend")
 
 
-def skipped(
+class Beginning(NamedTuple):
+    """How the primary of an epoch goes on."""
+
+    skips: NumbersSkipped | None
+    """What it writes first."""
+    is_dense: bool
+    """Whether its numbers go on where those of its log end because none behind them was ever told: not where numbers should be
+    skipped and a replica of an earlier version could not follow."""
+
+
+def beginning(
     partition: Partition, entry: PartitionEntry, nodes: Mapping[str, NodeEntry], now_ms: int
-) -> NumbersSkipped | None:
-    """What the primary of the entry's epoch writes first; None: its numbers begin where those before end."""
+) -> Beginning:
+    """How the primary of the entry's epoch goes on."""
     following, lifecycle = partition.table.next, partition.lifecycle
     resumed = partition.gaps.last_start(following)
     first = first_number(entry, following, resumed, partition.settings.replication)
     row = first_row(entry) if lifecycle is not None else 0
     if first == following and row <= (lifecycle.next if lifecycle is not None else 0):
-        return None
+        return Beginning(None, is_dense=True)
+    is_dense = first == following
     if not understood(entry.replicas, nodes, NUMBERS_SKIPPED):
         log.warning(
             "partition %(partition)d of %(queue)r may reuse the sequence numbers of lost messages, "
             "because some of its replicas are on nodes of an earlier version: upgrade all nodes",
             {"partition": entry.partition, "queue": entry.queue},
         )
-        return None
-    return NumbersSkipped(first, now_ms, row)
+        return Beginning(None, is_dense)
+    return Beginning(NumbersSkipped(first, now_ms, row), is_dense)
 
 
 def gives_back(follower: Follower, entry: PartitionEntry, partition: Partition) -> bool:
