@@ -89,9 +89,57 @@ def test_idle_producers_are_forgotten_by_and_by() -> None:
     for producer in range(1, 41):
         table.add(producer, 1, producer, 1, producer)
     table.add(5, 2, 41, 1, 41)
-    for number in range(1, 4):
-        table.add(99, number, 50, 1, limits.PRODUCER_IDLE_MS + 40)
+    number = pass_time(table, 41, limits.PRODUCER_IDLE_MS + 40)
+    for again in range(1, 4):
+        table.add(99, number + again, 50, 1, limits.PRODUCER_IDLE_MS + 40)
     assert [producer for producer, *_ in table.producers()] == [5, 99]
+
+
+def pass_time(table: ProducerTable, from_ms: int, to_ms: int) -> int:
+    """Producer 99 sends all the while; returns the number of its last batch."""
+    number = 0
+    for at_ms in range(from_ms, to_ms, limits.PRODUCER_IDLE_STEP_MS):
+        number += 1
+        table.add(99, number, 50, 1, at_ms)
+    return number
+
+
+def test_a_clock_that_is_set_forward_makes_nobody_idle() -> None:
+    """A batch is stored and its answer is lost. Then the clock is set forward, and another producer is quicker."""
+    rig = Rig()
+    rig.send(encode([b"x"]), START_MS, 1, 1)
+    later_ms = START_MS + 3 * limits.PRODUCER_IDLE_MS
+    for number in range(1, 4):
+        rig.send(encode([b"y"]), later_ms + number, 2, number)
+    assert rig.send(encode([b"x"]), later_ms + 10, 1, 1).runs == [(1, 1)], (
+        "sent again, it is not stored twice"
+    )
+    rig.reload()
+    assert isinstance(rig.partition.producers.find(1, 1), StoredBatch)
+
+
+def test_long_pauses_count_for_a_while_each() -> None:
+    table = ProducerTable()
+    table.add(1, 1, 1, 1, START_MS)
+    pauses = limits.PRODUCER_IDLE_MS // limits.PRODUCER_IDLE_STEP_MS
+    for pause in range(1, pauses + 1):
+        assert isinstance(table.find(1, 1), StoredBatch)
+        table.add(2, pause, 1, 1, START_MS + pause * 12 * limits.PRODUCER_IDLE_MS)
+    assert table.find(1, 1) == "new"
+
+
+def test_producers_that_are_gone_do_not_keep_others_out(small: None) -> None:
+    """A full table goes by the clock."""
+    rig = Rig()
+    for producer in range(1, 6):
+        rig.send(encode([b"x"]), START_MS, producer, 1)
+    next_day_ms = START_MS + 24 * limits.PRODUCER_IDLE_MS
+    for producer in range(6, 16):
+        rig.send(encode([b"x"]), next_day_ms + producer, producer, 1)
+        rig.send(encode([b"x"]), next_day_ms + producer, producer, 2)
+        if len(rig.partition.producers) == limits.PRODUCERS_PER_QUEUE:
+            break
+    assert rig.partition.producers.find(6, 1) != "new"
 
 
 def test_a_producer_that_may_still_send_again_is_not_forgotten_for_another(small: None) -> None:
@@ -201,11 +249,14 @@ def test_a_table_that_was_large_becomes_small_again() -> None:
     table = ProducerTable()
     for producer in range(1, 6_001):
         table.add(producer, 1, producer, 1, 1_000, stamp_us=3)
-    table.add(6_000, 2, 2, 1, 1_000 + limits.PRODUCER_IDLE_MS // 2)
+    half_ms = 1_000 + limits.PRODUCER_IDLE_MS // 2
+    pass_time(table, 1_000, half_ms)
+    table.add(6_000, 2, 2, 1, half_ms)
+    pass_time(table, half_ms, 1_000 + limits.PRODUCER_IDLE_MS)
     for _ in range(6_000 // 16 + 1):
-        table.add(9_999, 1, 3, 1, 1_000 + limits.PRODUCER_IDLE_MS)
-    assert [producer for producer, *_ in table.producers()] == [6_000, 9_999]
-    assert table.find(6_000, 2) == StoredBatch(2, 1, 1_000 + limits.PRODUCER_IDLE_MS // 2, [])
+        table.add(99, 1, 3, 1, 1_000 + limits.PRODUCER_IDLE_MS)
+    assert [producer for producer, *_ in table.producers()] == [6_000, 99]
+    assert table.find(6_000, 2) == StoredBatch(2, 1, half_ms, [])
     assert sum(map(len, table.dump().columns)) < 30_000
 
 

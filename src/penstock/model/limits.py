@@ -61,6 +61,8 @@ PRODUCER_BATCHES_PER_QUEUE = 128_000
 PRODUCER_DUPLICATES_BYTES = 512 * KIBIBYTE
 """For what batches of producers left out as duplicates; batches whose duplicates are not remembered are refused."""
 PRODUCER_IDLE_MS = 1 * HOUR_MS
+PRODUCER_IDLE_STEP_MS = 1 * MINUTE_MS
+"""A pause between two batches of a partition counts as no more than this: it may be a clock that was set forward."""
 PRODUCER_CROWDED_IDLE_MS = 5 * MINUTE_MS
 """Where a partition has as many producers as it may, those that were silent for so long make room for others."""
 

@@ -5,6 +5,9 @@ together. Where all together have too many, the producer that has most gives up 
 batches, however many others send. A number that is no longer remembered is refused, because nobody can tell whether it
 was stored; so of every producer the highest of those numbers is kept.
 
+Producers that are idle for long are forgotten. Of a long pause between two batches of the partition only the first minute counts: where
+a clock was set forward, all of them would be idle at once. A table that is full goes by the clock, so that it takes in others.
+
 Changed only when a record is applied, and in the same way everywhere: all replicas have the same columns. A *row* is a
 batch, a *slot* is a producer. Rows of a producer are chained by rising numbers, 0 ends a chain; slots are in rings, by
 their last use and by how many rows they have.
@@ -64,7 +67,7 @@ class ProducerTable:
         self._forgotten = array("Q", bytes(8 * _FIRST_SLOT))
         """One more than the highest number that is no longer remembered."""
         self._last_ms = array("Q", bytes(8 * _FIRST_SLOT))
-        """When it was last used."""
+        """When it was last used, later by what did not count of long pauses since."""
         self._lowest = array("I", bytes(4 * _FIRST_SLOT))
         self._highest = array("I", bytes(4 * _FIRST_SLOT))
         """The last row; of a free slot the next free one."""
@@ -157,6 +160,9 @@ class ProducerTable:
         stamp_us: int = 0,
     ) -> None:
         """The batch is stored; forgets batches and producers of which there are too many, and producers idle for long."""
+        skipped_ms = sent_ms - self._last_ms[self._earlier[0]] - limits.PRODUCER_IDLE_STEP_MS
+        if skipped_ms > 0 and 0 < len(self._index) < limits.PRODUCERS_PER_QUEUE:  # 15 ms for 100,000 of them
+            self._last_ms[_FIRST_SLOT:] = array("Q", map(skipped_ms.__add__, self._last_ms[_FIRST_SLOT:]))
         slot = self._recent.get(producer) or self._find(producer & _MASK)
         if not slot:
             while len(self._index) >= limits.PRODUCERS_PER_QUEUE:
@@ -172,9 +178,8 @@ class ProducerTable:
             self._keep(slot, (min(number & _MASK, _MOST), first, count, sent_ms, stamp_us, pack))
         else:
             self._keep_plain(slot, number, first, count, sent_ms)
-        cutoff_ms = sent_ms - limits.PRODUCER_IDLE_MS
-        if self._last_ms[self._later[0]] <= cutoff_ms:
-            self._forget_idle(cutoff_ms)
+        if self._last_ms[self._later[0]] <= sent_ms - limits.PRODUCER_IDLE_MS:
+            self._forget_idle(sent_ms - limits.PRODUCER_IDLE_MS)
 
     def _keep_plain(self, slot: int, number: int, first: int, count: int, sent_ms: int) -> None:
         """`_keep` for a batch with nothing special about it: a third of the time, and almost every send."""
@@ -211,8 +216,7 @@ class ProducerTable:
             slot = len(self._ids)
             self._ids.append(producer)
             self._forgotten.append(forgotten)
-            self._last_ms.append(0)
-            for column in (self._lowest, self._highest, self._held):
+            for column in (self._last_ms, self._lowest, self._highest, self._held):
                 column.append(0)
             for column in (self._earlier, self._later, self._before, self._behind):
                 column.append(slot)
@@ -305,8 +309,7 @@ class ProducerTable:
 
     def _give_up_lowest(self, slot: int) -> None:
         row = self._lowest[slot]
-        self._forgotten[slot] = self._numbers[row] + 1
-        self._lowest[slot] = self._following[row]
+        self._forgotten[slot], self._lowest[slot] = self._numbers[row] + 1, self._following[row]
         self._free(row)
         self._hold(slot, self._held[slot] - 1)
 
@@ -393,6 +396,5 @@ class ProducerTable:
         self._index.load(columns[len(own) :])
         self._top = _LEVELS
         self._lower_top()
-        self._recent = {}
-        self._duplicates = OrderedDict(image.duplicates)
+        self._recent, self._duplicates = {}, OrderedDict(image.duplicates)
         self._duplicates_bytes = sum(len(pack) + _PACK_BYTES for _, pack in image.duplicates)

@@ -268,6 +268,12 @@ LATEST = (
         ),
         ("_FEW", (0, 2), "a container that goes with the one it is in or is emptied first"),
     ),
+    Size(
+        "model.limits",
+        "PRODUCER_IDLE_STEP_MS",
+        (86_400_000,),
+        "a night after which idle producers are remembered or forgotten",
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 
