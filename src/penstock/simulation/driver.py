@@ -1,7 +1,8 @@
-"""Drives the node of a simulated machine, the twin of `runtime.driver`: pump, flush, jobs, timers, congestion.
+"""Drives the node of a simulated machine, the twin of `runtime.driver`: threads, timers and output over simulated time.
 
-One driver is one life of the process. Flushes and jobs take simulated time, each in a helper that does one
-thing at a time; they take effect on the disk at one moment and are reported at a later one.
+What is done in a turn of the node is the product's (`backend.node.node_turns`). One driver is one life of the process. Flushes
+and jobs take simulated time, each in a helper that does one thing at a time; they take effect on the disk at one moment and are
+reported at a later one. Now and then the flush of a lone request is run at once, as in production.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from random import Random
 from typing import Literal, Protocol
 
 from penstock.backend.node.node import Node
+from penstock.backend.node.node_turns import NodeTurns
+from penstock.model.batch import Buffer
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
@@ -23,6 +26,8 @@ from penstock.storage.job import Job
 from penstock.storage.reader import ReadJob
 
 _PUMP_DELAY_MS = (0, 0, 0, 1, 2)
+_INLINE_SHARE = 0.2
+"""So many flushes of lone requests run at once, and not in the helper."""
 
 Trap = Literal["in a flush", "after a flush", "in a job"]
 
@@ -56,6 +61,32 @@ class Host(Protocol):
         """The process is at a place in which it may stand still."""
 
 
+class _PausingNode:
+    """The node of a turn, on a machine that may stand still between two steps of it."""
+
+    def __init__(self, node: Node, at: Callable[[Site], None]) -> None:
+        self._node = node
+        self._at = at
+        self.take_flush = node.take_flush
+        self.take_jobs = node.take_jobs
+        self.job_done = node.job_done
+        self.congested = node.congested
+        self.next_wakeup_ms = node.next_wakeup_ms
+        self.has_more = node.has_more
+
+    def tick(self, now_ms: int) -> None:
+        self._at("turn")
+        self._node.tick(now_ms)
+
+    def flushed(self, flush: Flush, now_ms: int) -> None:
+        self._at("flushed")
+        self._node.flushed(flush, now_ms)
+
+    def take_output(self) -> list[tuple[int, list[Buffer]]]:
+        self._at("output")
+        return self._node.take_output()
+
+
 class SimulatedDriver:
     """Runs one node until the machine stops it."""
 
@@ -69,21 +100,21 @@ class SimulatedDriver:
         self._random = random
         self._trace = trace
         self.ended = False
-        self.congested = False
+        self.turns = NodeTurns(_PausingNode(node, host.at), self)
         self.most_unflushed_bytes = 0
         """Without what came in the one turn in which the bound was passed."""
         self.taken_bytes = 0
         """What clients sent and the node took in since its last turn."""
         self._burst_bytes = 0
+        self._was_congested = False
         self._flush: Flush | None = None
         self._flush_has_run = False
         self._job: Job | None = None
         self._job_has_run = False
         self._jobs: deque[Job] = deque()
         self._pump_is_due = False
-        self._wakeup_ms: int | None = 0
-        """When the node wants to be ticked, as of the last turn."""
-        self._timer_ms: int | None = None
+        self._timer_number = 0
+        """Of the timer that counts: it takes the place of those before."""
 
     def call(self, call: Callable[[Node], None]) -> None:
         """Lets the node do something; an error out of it ends the process, as in the real driver."""
@@ -103,6 +134,11 @@ class SimulatedDriver:
             self._later(self._random.choice(_PUMP_DELAY_MS), self._pump)
 
     @property
+    def congested(self) -> bool:
+        """Whether clients are not to be read from."""
+        return self.turns.congested
+
+    @property
     def is_flushing(self) -> bool:
         """Whether a flush is under way."""
         return self._flush is not None
@@ -115,6 +151,7 @@ class SimulatedDriver:
 
     def finish(self) -> None:
         """Lets everything under way come to its end at once, for a clean stop."""
+        self.turns.is_closing = True
         for _ in range(1_000_000):
             if self._flush is not None:
                 flush = self._flush
@@ -144,68 +181,72 @@ class SimulatedDriver:
         self.call(self._turn)
 
     def _turn(self, node: Node) -> None:
-        wakeup_ms = self._wakeup_ms
-        if wakeup_ms is not None and wakeup_ms <= (now_ms := self._schedule.now_ms):
-            self._wakeup_ms = None
-            self._host.at("turn")
-            node.tick(now_ms)
-        if self._flush is None:
-            self._start_flush(node)
-        self._jobs.extend(node.take_jobs())
-        self._start_job()
-        self._host.at("output")
-        for connection, buffers in node.take_output():
-            self._host.write(connection, b"".join(buffers))
-        self._follow_congestion(node)
-        if not self.ended:
-            self._speak(node)
-        if not self.ended:
-            self._set_timer(node)
+        self.turns.run()
+        self._note_unflushed(node)
+        self._turned(node)
+        if not self.congested and self._host.read_on():
+            self.wake()
 
-    def _speak(self, node: Node) -> None:
-        """What a node has to say to others than its clients."""
+    def _turned(self, node: Node) -> None:
+        """A turn of the node is over."""
 
-    def _follow_congestion(self, node: Node) -> None:
+    def _note_unflushed(self, node: Node) -> None:
         # Moves have a bound of their own, and happen only when a flush takes them along at once.
         store, taken, self.taken_bytes = self.store, self.taken_bytes, 0
         unflushed_bytes = store.unflushed_bytes - store.moved_bytes - store.foreign_bytes
         if (
-            not self.congested
+            not self._was_congested
         ):  # what came at once, after a cut or a pause, was taken before anybody could stop it
             self._burst_bytes = min(taken, max(0, unflushed_bytes - node._parts.max_unflushed_bytes))
         self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes - self._burst_bytes)
-        self.congested = node.congested()
-        if not self.congested and self._host.read_on():
-            self.wake()
+        self._was_congested = self.congested
 
-    def _set_timer(self, node: Node) -> None:
-        self._wakeup_ms = wakeup_ms = node.next_wakeup_ms()
-        now_ms = self._schedule.now_ms
-        if node.has_more() and self._flush is None:
-            wakeup_ms = now_ms if wakeup_ms is None else min(wakeup_ms, now_ms)
-        if wakeup_ms is None or (self._timer_ms is not None and self._timer_ms <= wakeup_ms):
-            return
-        self._timer_ms = due_ms = wakeup_ms
-        self._later(max(wakeup_ms - now_ms, 1), lambda: self._timer_fired(due_ms))
+    # -- the hands of the turns ------------------------------------------------------------------------------
 
-    def _timer_fired(self, due_ms: int) -> None:
-        if self._timer_ms == due_ms:
-            self._timer_ms = None
+    def now_ms(self) -> int:
+        """See `Hands`."""
+        return self._schedule.now_ms
+
+    def write(self, connection: int, buffers: list[Buffer], /) -> None:
+        """See `Hands`."""
+        self._host.write(connection, b"".join(buffers))
+
+    def ship(self) -> None:
+        """See `Hands`; for nodes that are not alone."""
+
+    def congestion_changed(self, congested: bool, /) -> None:
+        """See `Hands`: the machine is asked after each turn to read on."""
+
+    def set_timer(self, delay_ms: int) -> None:
+        """See `Hands`."""
+        self._timer_number = number = self._timer_number + 1
+        self._later(delay_ms, lambda: self._timer_fired(number))
+
+    def _timer_fired(self, number: int) -> None:
+        if self._timer_number == number:
+            self.turns.timer_is_over()
             self._pump()
 
-    # -- the helpers -----------------------------------------------------------------------------------------
-
-    def _start_flush(self, node: Node) -> None:
-        flush = node.take_flush()
-        if flush is None:
-            return
+    def run_flush(self, flush: Flush, *, alone: bool) -> bool:
+        """See `Hands`."""
+        if alone and self._host.trap is None and self._random.random() < _INLINE_SHARE:
+            flush.run()
+            return True
         self._flush, self._flush_has_run = flush, False
         if self._host.trap == "in a flush":
             self._later(0, lambda: self._host.crash(power=True))
-            return
+            return False
         run_ms, end_ms = self._moments(self._host.pace.flush_ms)
         self._later(run_ms, lambda: self._run_flush(flush))
         self._later(end_ms, lambda: self._flush_ended(flush))
+        return False
+
+    def run_job(self, job: Job) -> None:
+        """See `Hands`."""
+        self._jobs.append(job)
+        self._start_job()
+
+    # -- the helpers -----------------------------------------------------------------------------------------
 
     def _run_flush(self, flush: Flush) -> None:
         if flush is self._flush and not self._flush_has_run:
@@ -217,12 +258,7 @@ class SimulatedDriver:
     def _flush_ended(self, flush: Flush) -> None:
         if flush is self._flush and not self.ended:
             self._flush = None
-            self._report(lambda node: self._tell_flushed(node, flush))
-
-    def _tell_flushed(self, node: Node, flush: Flush) -> None:
-        now_ms = self._schedule.now_ms
-        self._host.at("flushed")
-        node.flushed(flush, now_ms)
+            self._report(lambda _: self.turns.flush_ended(flush))
 
     def _start_job(self) -> None:
         if self._job is None and self._jobs:
@@ -243,9 +279,10 @@ class SimulatedDriver:
     def _job_ended(self, job: Job) -> None:
         if job is self._job and not self.ended:
             self._job = None
+            self._start_job()
             if job.error is not None:
                 self._trace.add("machine", f"{type(job).__name__} failed: {job.error}")
-            self._report(lambda node: node.job_done(job, self._schedule.now_ms))
+            self._report(lambda _: self.turns.job_ended(job))
 
     def _report(self, call: Callable[[Node], None]) -> None:
         self.call(call)

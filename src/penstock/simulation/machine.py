@@ -337,8 +337,7 @@ class Machine:
         """Bytes of a client; held back while the node is congested."""
 
         def take() -> None:
-            client = self._clients.get(link.number)
-            if client is None or self._driver is None:
+            if (client := self._clients.get(link.number)) is None or self._driver is None:
                 return
             self._has_arrived = True
             if self._driver.congested or client.held:
@@ -382,6 +381,7 @@ class Machine:
         driver = self._driver
         if driver is not None:
             driver.taken_bytes += len(data)
+            driver.turns.requests += len(frames)
         for frame in frames:
             if driver is not None:  # after its end it does nothing
                 driver.call(partial(self._handle, client.link.number, frame))

@@ -35,9 +35,14 @@ class ClusterDriver(SimulatedDriver):
 
     machine: ClusterMachine
 
-    def _speak(self, node: Node) -> None:
+    def ship(self) -> None:
+        """See `Hands`."""
+        assert isinstance(self.node, ReplicatedNode)
+        self.machine.ship(self.node)
+
+    def _turned(self, node: Node) -> None:
         assert isinstance(node, ReplicatedNode)
-        self.machine.ship(node)
+        self.machine.node_turned(node)
 
 
 class ClusterMachine(Machine):
@@ -188,6 +193,9 @@ class ClusterMachine(Machine):
             self.at("proposal")
             if self.member is not None:
                 self.member.propose(proposal)
+
+    def node_turned(self, node: ReplicatedNode) -> None:
+        """Those who look are told of a turn."""
         self._witness.turned(self.name, self.starts, node)
         for call in self.turned:
             call(node)
@@ -219,6 +227,8 @@ class ClusterMachine(Machine):
         try:
             for frame in reader.feed(data):
                 node.replication.peer_frame(name, frame, self._schedule.now_ms)
+                if self._driver is not None:
+                    self._driver.turns.requests += 1
         except PenstockError as error:
             self._trace.add(self.name, f"cuts the stream to {name}: {error.message}")
             link.break_off()

@@ -36,7 +36,8 @@ class ClusterDriver(Driver):
         self.replication = node.replication
         super().__init__(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
 
-    def _ship(self) -> None:
+    def ship(self) -> None:
+        """See `Hands`: what was appended goes to the others, with what the node wants of the layout."""
         for name, buffers in self.replication.take_peer_output():
             self.write_peer(name, buffers)
         for proposal in self.replication.take_proposals(self._clock.now_ms()):
@@ -64,7 +65,7 @@ class ClusterDriver(Driver):
         try:
             for frame in frames:
                 self.replication.peer_frame(node, frame, now_ms)
-                self._requests_in_turn += 1
+                self.turns.requests += 1
         except PenstockError as error:
             return error.message
         except Exception as error:
