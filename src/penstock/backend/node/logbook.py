@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -17,14 +17,28 @@ from penstock.storage.store import Store
 Appended = TypeVar("Appended")
 
 
+class WrittenRecord(NamedTuple):
+    """A record that this node wrote as the first one: no other node has it yet."""
+
+    partition_id: int
+    record_index: int
+    head: bytes
+    payload: Buffer
+    """Empty for all but batches."""
+
+
 class Logbook:
     """Writes for all partitions of a node."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.catalogue_index = 0
-        self.written: Callable[[int, int, bytes, Buffer], None] | None = None
-        """In a cluster: told of every record (partition, index, head, payload) that this node writes as a primary."""
+        self._written: list[WrittenRecord] | None = None
+
+    def note_written(self) -> list[WrittenRecord]:
+        """From now on every record that this node writes is noted in this list. The caller empties it in each turn."""
+        self._written = []
+        return self._written
 
     def check_room_for_send(self) -> None:
         """Raises before anything is decided if a send could not be written."""
@@ -58,8 +72,9 @@ class Logbook:
             if batch is not None and isinstance(record, Sent):
                 store.remember(position, record, batch)
             partition.apply(record, batch, position)
-            if self.written is not None:
-                self.written(partition.queue_id, index, head, batch.data if batch is not None else b"")
+            if self._written is not None:
+                payload = batch.data if batch is not None else b""
+                self._written.append(WrittenRecord(partition.queue_id, index, head, payload))
 
     # -- what comes from a primary ---------------------------------------------------------------------------
 

@@ -302,7 +302,7 @@ class Hunter:
         entries = self._entries()
         for name, machine in self._machines.items():
             node = machine.replicated
-            for journey in node.replication.dispatch.moves._journeys.values() if node is not None else ():
+            for journey in node.replication.moves._journeys.values() if node is not None else ():
                 source, target = entries.get(journey.source), entries.get(journey.target)
                 if journey.phase != "under way" or source is None or source.primary != name:
                     continue

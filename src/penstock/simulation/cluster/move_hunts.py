@@ -50,7 +50,7 @@ class MoveHunter(Hunter):
         entries = self._entries()
         for name, machine in self._machines.items():
             node = machine.replicated
-            for journey in node.replication.dispatch.moves._journeys.values() if node is not None else ():
+            for journey in node.replication.moves._journeys.values() if node is not None else ():
                 target = entries.get(journey.target) if journey.phase == "under way" else None
                 if target is not None and not target.deleted and target.primary not in (None, name):
                     return name, target

@@ -110,7 +110,7 @@ def test_settings_that_find_no_room_do_not_open_a_partition_again_that_closes() 
         cluster.put(msgspec.structs.replace(entry, settings=settings))
         cluster.hear(a)
         assert a.node.replication.roles.is_waiting
-        a.node.replication.leadership._close(led)
+        a.node.replication.leadership.close(led)
         a.turn()
     assert led.closes
     a.turn()

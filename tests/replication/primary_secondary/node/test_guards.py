@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.backend.node.logbook import WrittenRecord
 from penstock.backend.node.whole_state import Walk
 from penstock.model.batch import encode_parts
 from penstock.model.records import Deleted, encode_record
@@ -75,11 +76,11 @@ def test_recent_entries_of_a_partition_that_was_forgotten_take_no_others_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recent_entries, "RECENT_BYTES", 1_000)
-    recent = RecentEntries()
-    recent.add(1, 1, b"head", bytes(300))
+    written = [WrittenRecord(1, 1, b"head", bytes(300))]
+    recent = RecentEntries(written)
     recent.forget(1)
-    for index in (1, 2, 3, 4):
-        recent.add(2, index, b"head", bytes(300))
+    written += [WrittenRecord(2, index, b"head", bytes(300)) for index in (1, 2, 3, 4)]
+    assert list(recent.take_touched()) == [1, 2]
     assert recent.since(2, 4, 1_000)
     assert not recent.since(1, 1, 1_000)
 

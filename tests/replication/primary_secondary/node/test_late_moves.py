@@ -99,7 +99,7 @@ def test_a_request_of_the_primary_before_is_not_taken_in_again(change: str, rest
         again = snapshot.load(snapshot.dump(before))
         assert again.origins.places() == before.origins.places() != []
         node_of(cluster.machines["b"])._parts.catalogue.partitions[TARGET] = again
-        node_of(cluster.machines["b"]).replication.dispatch.moves.arrivals.deposed(TARGET)
+        node_of(cluster.machines["b"]).replication.moves.arrivals.deposed(TARGET)
     pump(cluster, 200)
     assert not cluster.pipes["a", "b"]
     assert held(cluster, "b", TARGET).table.messages == 0
@@ -169,5 +169,5 @@ def test_a_node_of_the_version_before_is_served_as_before() -> None:
         Origin(SOURCE, "orders", "max-receives", [(9, 1)], cluster.now_ms, [1], cluster.now_ms),
         (0, 0, 0),
     )
-    b.replication.dispatch.moves.arrivals.move_in("a", request, memoryview(encode_parts([b"another"])))
+    b.replication.moves.arrivals.move_in("a", request, memoryview(encode_parts([b"another"])))
     assert held(cluster, "b", TARGET).table.messages == 2

@@ -7,6 +7,7 @@ import logging
 import msgspec
 import pytest
 
+from penstock.backend.node.logbook import WrittenRecord
 from penstock.columnar.lifecycle import Change
 from penstock.model.batch import encode, encode_parts
 from penstock.model.document import TooOldError
@@ -36,8 +37,8 @@ def write_newer_record(machine: Machine) -> None:
     parts = machine.node.replication.state.parts
     partition = held(machine)
     parts.logbook.copy(partition, OffsetCommitted("readers", 1, 1), NEWER_RECORD, None)
-    assert parts.logbook.written is not None
-    parts.logbook.written(1, partition.index, NEWER_RECORD, b"")
+    assert parts.logbook._written is not None
+    parts.logbook._written.append(WrittenRecord(1, partition.index, NEWER_RECORD, b""))
 
 
 def test_a_setting_of_a_newer_version_reaches_every_replica_and_outlives_restarts_and_failovers() -> None:

@@ -55,11 +55,11 @@ class Roles(Protocol):
 class Dispatch:
     """The ear of a node."""
 
-    def __init__(self, state: ClusterState, roles: Roles, follower: Follower) -> None:
+    def __init__(self, state: ClusterState, roles: Roles, follower: Follower, moves: ClusterMoves) -> None:
         self._state = state
         self._roles = roles
         self._follower = follower
-        self.moves = ClusterMoves(state)
+        self.moves = moves
         self._early: dict[int, tuple[str, Lead]] = {}
         """Calls of primaries of partitions that this node does not know of yet."""
         self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}

@@ -6,16 +6,14 @@ it is under way both in-sync sets count, and it is asked for again, the same, un
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from penstock.cluster.layout.elections import handed_over
-from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.layout.sequence_numbers import begun_densely, left_exactly, noted
 from penstock.cluster.manager.idle_expiry import primary_says
 from penstock.replication.primary_secondary.core.replica_progress import LAG_MS
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry, Proposal
+from penstock.replication.primary_secondary.node.leader.draining import Draining
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.state import ClusterState
 
@@ -29,8 +27,9 @@ STALL_MS = 100
 class Proposer:
     """What this node asks the metadata store for."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, draining: Draining) -> None:
         self._state = state
+        self._draining = draining
         self._watched: dict[int, None] = {}
         self._urgent: dict[int, None] = {}
         """Of those: the partitions that nobody is served from before what is wanted stands in the store."""
@@ -40,10 +39,7 @@ class Proposer:
         """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
         self._dropped: dict[int, int] = {}
         """Partitions that are dropped → until where the journal must be on disk before that is said."""
-        self.closes: Callable[[LedPartition], None] = lambda led: None
-        """Told before a partition is said to be closed: nobody may use it any more."""
-        self.ends: Callable[[PartitionEntry, int], PartitionEntry] = lambda entry, now_ms: entry
-        """Asked about partitions of deleted queues: the entry as it should be, given up or with another reason."""
+        self._closing: list[LedPartition] = []
         self._next_look_ms = 0
         self._looks_by_ms: int | None = None
         """When the next look is due at the latest; None: nobody said that there has to be one."""
@@ -85,6 +81,11 @@ class Proposer:
         found = self._take(now_ms)
         self._looks_by_ms = self._next_look_ms if self._watched else None
         return found
+
+    def take_closing(self) -> list[LedPartition]:
+        """An effect: partitions that the last proposals close. No client may use them from the moment of the proposal."""
+        closing, self._closing = self._closing, []
+        return closing
 
     def _note_stall(self, now_ms: int) -> None:
         """On a machine with too much to do the primary may be what is late: its followers are not to blame for that."""
@@ -148,7 +149,7 @@ class Proposer:
             return None
         if entry.hand_over_to is not None:
             return self._hand_over(known, led, entry.hand_over_to)
-        changed = self.ends(entry, now_ms) if entry.deleted else entry
+        changed = self._draining.wanted(entry, now_ms) if entry.deleted else entry
         if changed.retired:
             return Proposal(known.version, changed)
         in_sync = led.primary.wanted_in_sync(now_ms, self._living(led, now_ms))
@@ -165,7 +166,7 @@ class Proposer:
         if changed == entry:
             return None
         if changed.expiry != entry.expiry:
-            self.closes(led)
+            self._closing.append(led)
         if in_sync is not None:
             led.primary.propose(in_sync)
         return Proposal(known.version, changed)

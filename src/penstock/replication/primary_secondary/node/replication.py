@@ -27,6 +27,7 @@ from penstock.replication.primary_secondary.node.leader.lifecycle_sending import
     LifecycleReport,
     LifecycleSending,
 )
+from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.replication.primary_secondary.node.proposing import Proposer
 from penstock.replication.primary_secondary.node.roles import Roles
@@ -50,13 +51,12 @@ class Replication:
         self.state = ClusterState(parts, node)
         self.follower = Follower(parts, self.state.streams, self.state.layout, node)
         self.holding = Holding(parts)
-        self.proposer = Proposer(self.state)
-        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
-        self.dispatch = Dispatch(self.state, self.leadership, self.follower)
+        self.moves = ClusterMoves(self.state)
+        self.draining = Draining(self.state, self.moves)
         self.lifecycle = LifecycleSending(self.state)
-        self.draining = Draining(self.state, self.dispatch.moves)
-        self.proposer.ends = self.draining.wanted
-        self.leadership.deposed = self._deposed
+        self.proposer = Proposer(self.state, self.draining)
+        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
+        self.dispatch = Dispatch(self.state, self.leadership, self.follower, self.moves)
         self.roles = Roles(
             self.state,
             started_ms,
@@ -75,10 +75,20 @@ class Replication:
         """When this life of the node began, by its entry."""
         return self.roles.started_ms
 
-    def _deposed(self, queue_id: int) -> None:
-        self.dispatch.moves.deposed(queue_id)
-        self.draining.deposed(queue_id)
-        self.lifecycle.deposed(queue_id)
+    def _act(self) -> None:
+        self.roles.act()
+        self._carry_out()
+
+    def _stand_down(self, queue_id: int, why: str) -> None:
+        self.leadership.stand_down(queue_id, why)
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        """Carries out the effects of what was done: this comes before anything else is."""
+        for queue_id in self.leadership.take_deposed():
+            self.moves.deposed(queue_id)
+            self.draining.deposed(queue_id)
+            self.lifecycle.deposed(queue_id)
 
     # -- what handlers ask -----------------------------------------------------------------------------------
 
@@ -131,7 +141,7 @@ class Replication:
     def damaged(self, queue_id: int) -> None:
         """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
         if queue_id in self.state.led:
-            self.leadership.stand_down(queue_id, "what this node has of it is damaged")
+            self._stand_down(queue_id, "what this node has of it is damaged")
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
             followed.forget_image()
@@ -152,31 +162,31 @@ class Replication:
             if self.state.layout.put(entry, version):
                 self.proposer.settled(entry.partition, version)
                 self.roles.changed(entry.partition)
-        self.roles.act()
-        self.dispatch.moves.layout_changed()
+        self._act()
+        self.moves.layout_changed()
 
     def partition_gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
         """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
         self._parts.now_ms = now_ms
         self.state.layout.gone(partition, unreadable=unreadable)
         if not unreadable:
-            self.dispatch.moves.arrivals.source_gone(partition)
-        self.leadership.stand_down(partition, "it is no longer in the layout")
+            self.moves.arrivals.source_gone(partition)
+        self._stand_down(partition, "it is no longer in the layout")
         self.proposer.gone(partition)
-        self.dispatch.moves.layout_changed()
+        self.moves.layout_changed()
 
     def queue_named(self, name: str, queue_id: int | None, now_ms: int) -> None:
         """The queue that clients find under a name is this one; None: there is none."""
         self._parts.now_ms = now_ms
         if self.state.layout.name(name, queue_id):
-            self.dispatch.moves.layout_changed()
+            self.moves.layout_changed()
 
     def new_life(self, started_ms: int, now_ms: int) -> None:
         """The node's lease was lost and made anew: what it led is for somebody to give it again."""
         self._parts.now_ms = now_ms
         self.roles.started_ms = started_ms
         for queue_id in list(self.state.led):
-            self.leadership.stand_down(queue_id, "the node's lease was lost")
+            self._stand_down(queue_id, "the node's lease was lost")
 
     def take_proposals(self, now_ms: int) -> list[Proposal]:
         """Changes of the layout that this node wants, each on condition of its version.
@@ -184,7 +194,10 @@ class Replication:
         The outcome comes as a new entry through `apply_layout`; where it is not known, `proposal_failed`: the same is
         offered again until the entry has another version.
         """
-        return self.proposer.take(now_ms)
+        wanted = self.proposer.take(now_ms)
+        for led in self.proposer.take_closing():
+            self.leadership.close(led)
+        return wanted
 
     def proposal_failed(self, partition: int, now_ms: int) -> None:
         """The store did not answer."""
@@ -221,6 +234,7 @@ class Replication:
         """Another node said something; raises `PenstockError` where it is not the protocol."""
         self._parts.now_ms = now_ms
         self.dispatch.frame(node, frame)
+        self._carry_out()
 
     def take_peer_output(self) -> list[tuple[str, list[Buffer]]]:
         """What is to be written to other nodes now."""
@@ -252,16 +266,17 @@ class Replication:
 
     def move_some(self, partition_id: int, now_ms: int) -> None:
         """One bounded step of the moves out of a partition."""
-        self.dispatch.moves.move_some(partition_id, now_ms)
+        self.moves.move_some(partition_id, now_ms)
 
     def end_turn(self, now_ms: int) -> None:
         """What found no room in the journal before may find some now; what was appended goes to the replicas."""
         self._looked_ms = now_ms
         if self.roles.is_waiting:
-            self.roles.act()
+            self._act()
         self.follower.cutter.step()
         self.follower.installer.step(now_ms)
         self.dispatch.retry()
+        self._carry_out()
         woken = self.state.parts.idle.woken
         for queue_id in woken:
             self.proposer.look_now(queue_id)
@@ -283,7 +298,7 @@ class Replication:
         """Does what is due by now. What waits is acted on in `end_turn`, for which a flush that is under way must end first."""
         self._looked_ms = now_ms
         self.leadership.tick(now_ms)
-        self.dispatch.moves.tick(now_ms)
+        self.moves.tick(now_ms)
 
     @property
     def is_waiting(self) -> bool:
@@ -317,7 +332,7 @@ class Replication:
         """When something is to be looked at though nothing arrives."""
         return earliest(
             self.proposer.next_ms(),
-            self.dispatch.moves.next_ms(),
+            self.moves.next_ms(),
             self.lifecycle.next_ms(),
             self.leadership.next_ms(),
             self._looked_ms + _AGAIN_MS if self.is_waiting else None,

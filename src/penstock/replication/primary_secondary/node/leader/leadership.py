@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from penstock.backend.logs import membership as log_membership
 from penstock.backend.send import sends
 from penstock.backend.upkeep.upkeep_times import earliest
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.layout.sequence_numbers import acts_synchronously, may_give_out
-from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import EpochBegan, SettingsChanged
 from penstock.queue.decisions.decision import Written
@@ -45,22 +44,17 @@ class Leadership:
         self.follower = follower
         self.holding = holding
         self.proposer = proposer
-        self._recent = RecentEntries()
+        self._recent = RecentEntries(state.parts.logbook.note_written())
         self.sender = Sender(state.parts.store, self._recent, state.parts.captures)
         self._reads = ReadProofs(state, self.sender)
-        self.deposed: Callable[[int], None] = lambda queue_id: None
-        """Told of every partition that this node leads no more."""
+        self._deposed: list[int] = []
         self.lease_until_ms = 0
         """Up to then nobody can be elected in place of this node; `async` partitions are served no longer."""
         self.lease_is_alive = False
-        self._dirty: dict[int, None] = {}
-        """Partitions to which something was written in this turn."""
         self._unflushed: deque[tuple[int, LedPartition, int]] = deque()
         """(journal position, partition, index) of what waits for this node's disk."""
         self._awaiting: dict[int, None] = {}
         """Partitions whose commits wait for a replica that comes in."""
-        proposer.closes = self._close
-        state.parts.logbook.written = self._written
 
     # -- what is committed -----------------------------------------------------------------------------------
 
@@ -231,10 +225,6 @@ class Leadership:
         primary.decided(entry.in_sync)
         led.closes = False
 
-    def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:
-        self._recent.add(queue_id, index, head, payload)
-        self._dirty[queue_id] = None
-
     def _advance(self, led: LedPartition) -> None:
         """More may be committed, or known, than before."""
         queue_id, parts = led.queue_id, self.state.parts
@@ -291,11 +281,16 @@ class Leadership:
         self.state.parts.idle.forget(queue_id)
         self._recent.forget(queue_id)
         self.state.parts.outbox.replicated(queue_id, self.state.parts.connections)
-        self.deposed(queue_id)
+        self._deposed.append(queue_id)
         if queue_id in self.state.parts.catalogue.partitions:
             self.follower.follow(queue_id, led.epoch)
 
-    def _close(self, led: LedPartition) -> None:
+    def take_deposed(self) -> list[int]:
+        """An effect: partitions that this node leads no more. What else is kept about them as their primary is to be forgotten."""
+        deposed, self._deposed = self._deposed, []
+        return deposed
+
+    def close(self, led: LedPartition) -> None:
         """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
         led.closes = True
         self._turn_away(led.queue_id)
@@ -342,7 +337,7 @@ class Leadership:
         """What was written goes to the replicas, while the disk is still at it."""
         now_ms = self.state.now_ms
         position = self.state.parts.store.appended_position
-        for queue_id in self._dirty:
+        for queue_id in self._recent.take_touched():
             led = self.state.led.get(queue_id)
             if led is None:
                 continue
@@ -350,7 +345,6 @@ class Leadership:
             led.primary.appended(index, now_ms)
             self._unflushed.append((position, led, index))
             self._mark_ready(led)
-        self._dirty.clear()
         for queue_id in self._reads.ask():
             self.proposer.look_at(queue_id)
         for stream in self.state.streams.values():

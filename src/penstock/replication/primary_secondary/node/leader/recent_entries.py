@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from penstock.backend.node.logbook import WrittenRecord
 from penstock.model.batch import Buffer
 from penstock.model.limits import MEBIBYTE
 
@@ -27,18 +28,32 @@ class RecentEntry(NamedTuple):
 class RecentEntries:
     """An unbroken stretch of the newest records of each partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: list[WrittenRecord]) -> None:
+        self._written = written
+        """Where the logbook notes what it writes; emptied here."""
+        self._touched: dict[int, None] = {}
         self._rows: dict[int, tuple[int, deque[RecentEntry]]] = {}
         self._order: deque[int] = deque()
         self._bytes = 0
 
-    def add(self, partition: int, index: int, head: bytes, payload: Buffer) -> None:
-        """A record was appended."""
+    def take_touched(self) -> dict[int, None]:
+        """Partitions to which something was written since the last time."""
+        self._take_up()
+        touched, self._touched = self._touched, {}
+        return touched
+
+    def _take_up(self) -> None:
+        for partition, index, head, payload in self._written:
+            self._add(partition, index, head, payload)
+            self._touched[partition] = None
+        self._written.clear()
+
+    def _add(self, partition: int, index: int, head: bytes, payload: Buffer) -> None:
         row = self._rows.get(partition)
         if row is not None and row[0] + len(row[1]) == index:
             row[1].append(RecentEntry(head, payload))
         else:
-            self.forget(partition)
+            self._drop(partition)
             self._rows[partition] = (index, deque((RecentEntry(head, payload),)))
         self._order.append(partition)
         self._bytes += len(head) + len(payload) + _OVERHEAD_BYTES
@@ -57,6 +72,7 @@ class RecentEntries:
 
     def since(self, partition: int, index: int, most_bytes: int) -> Sequence[RecentEntry]:
         """Records from `index` on, not many more bytes than asked for; nothing where that one is not here."""
+        self._take_up()
         row = self._rows.get(partition)
         if row is None or not row[0] <= index < row[0] + len(row[1]):
             return ()
@@ -73,6 +89,10 @@ class RecentEntries:
 
     def forget(self, partition: int) -> None:
         """The partition is not led any more."""
+        self._take_up()
+        self._drop(partition)
+
+    def _drop(self, partition: int) -> None:
         row = self._rows.pop(partition, None)
         if row is not None:
             self._bytes -= sum(len(e.head) + len(e.payload) + _OVERHEAD_BYTES for e in row[1])
