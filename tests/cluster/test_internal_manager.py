@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from penstock.cluster.layout import entries as layout
 from penstock.cluster.layout.changes import Change
 from penstock.cluster.layout.entries import PartitionEntry, QueueEntry
 from penstock.cluster.manager.placement import Census
+from penstock.model.settings import QueueSettings
 from tests.cluster.obedient_cluster import SETTINGS, ObedientCluster
 
 
@@ -126,6 +128,29 @@ def test_a_removed_node_need_not_drop_anything() -> None:
     cluster.settle()
     assert lost not in (*cluster.entry(partition).replicas, *cluster.entry(partition).leaving)
     assert cluster.view.drains == {}
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_removed_node_that_comes_back_drops_what_it_held_before_it_is_given_anything(leaves: bool) -> None:
+    """`leaves`: it was to drop its replica already when it was removed."""
+    cluster = ObedientCluster(nodes=3)
+    (partition,) = cluster.create("orders", replicas=2)
+    lost = secondaries(cluster.entry(partition))[0]
+    cluster.kill(lost)
+    if leaves:
+        left = [node for node in cluster.entry(partition).replicas if node != lost]
+        cluster.change(partition, replicas=left, in_sync=left, leaving=[lost])
+    cluster.drain(lost, remove=True)
+    cluster.settle()
+    assert cluster.entry(partition).former == [lost]
+    cluster.change_queue("orders", settings=QueueSettings(replicas=3))
+    cluster.start(lost)
+    cluster.now_ms += 60_000
+    reasons = [change.reason for change in cluster.settle() if lost in change.reason]
+    assert reasons[0] == f"{lost} was removed, has come back, and must drop its former replica"
+    assert f"{lost} gets a replica" in reasons[-1]
+    assert (cluster.entry(partition).former, cluster.entry(partition).leaving) == ([], [])
+    assert lost in cluster.entry(partition).in_sync
 
 
 # --- spreading ----------------------------------------------------------------------------------------------

@@ -282,5 +282,6 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "beyond it a promise is weaker, and the decision has unit tests": (
         "cluster.layout.sequence_numbers.DENSE_REMEMBERED",
+        "cluster.manager.retirement.FORMER_REMEMBERED",
     ),
 }

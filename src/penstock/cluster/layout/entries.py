@@ -133,6 +133,9 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """Whether its primary has taken that back: its queue was made, whatever became of the queue's entry."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
+    former: list[str] = msgspec.field(default_factory=list)
+    """Nodes that an operator removed before they had dropped what they hold of it. One that comes back all the same has to drop that
+    before it may hold the partition again: `dense` does not tell any more which epochs it never heard of."""
     settings_version: int = 0
     """The version of the queue's entry that `settings` was last brought up to, by who changed the queue or by the manager; who
     knows an older one leaves the settings alone. 0: the queue was not changed since it was made, as far as that is known."""

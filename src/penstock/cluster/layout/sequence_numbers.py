@@ -37,7 +37,9 @@ What the replicas had, and which epochs they heard of, is not asked for in case 
   them under the same numbers. So it cuts its log first, to where the first dense epoch began that it never heard of
   (`never_committed`). It loses nothing by that: all that was told is in that epoch's log (case 1), which has the same records before.
   Epochs in between that never served count with the dense one: they wrote records too, and no message.
-  Where numbers were skipped in between, the dense epoch began above all that the log has, and nothing is cut;
+  Where numbers were skipped in between, the dense epoch began above all that the log has, and nothing is cut. Dense epochs are
+  forgotten once all replicas are in sync. A node that was removed is none of them; should it come back, it drops what it has before it
+  holds the partition again (`former`);
 - a deposed primary that comes back. What it gave out lay below the `numbers_to` that it knew. Its log is cut to what its successor
   has, with the numbers that are lost, or it takes a whole state in (IMAGE), where `NumbersSkipped` is part of the state. When it leads
   again it asks the entry like everybody;

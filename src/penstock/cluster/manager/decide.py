@@ -23,6 +23,7 @@ from penstock.cluster.manager.placement import Census
 from penstock.cluster.manager.primary_moves import see_through, spread_primaries
 from penstock.cluster.manager.replica_moves import mend_replicas, spread_replicas
 from penstock.cluster.manager.retirement import (
+    call_back,
     clear_abandoned,
     finish_queues,
     finish_removals,
@@ -83,6 +84,7 @@ def _is_healthy(view: ClusterView, entry: PartitionEntry, lasting: set[str]) -> 
         and len(entry.in_sync) == len(entry.replicas) == entry.settings.replicas
         and entry.hand_over_to is None
         and not entry.leaving
+        and not (entry.former and view.members.living.keys() & entry.former)
         and lasting.issuperset(entry.replicas)
         and is_led(entry, view.members.living)
         and (queue.queue_id, queue.state) == (entry.queue_id, "ready")
@@ -95,7 +97,7 @@ def _most_urgent(
     view: ClusterView, seen: Seen[PartitionEntry], census: Census, now_ms: int, settings: ManagerSettings
 ) -> Change | None:
     entry = seen.entry
-    change = retire(view, seen) or forget_removed(view, seen)
+    change = call_back(view, seen) or retire(view, seen) or forget_removed(view, seen)
     if change is not None or entry.retired:
         return change
     if leaderless(view, entry):

@@ -15,6 +15,7 @@ from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager.placement import Census, TooFewNodesError, distinct_zones, next_replica
 from penstock.cluster.manager.primary_moves import hand_over
+from penstock.cluster.manager.retirement import noted_former
 from penstock.cluster.manager.settings import ManagerSettings
 
 
@@ -64,7 +65,7 @@ def _spare(view: ClusterView, entry: PartitionEntry, lasting: list[str], census:
     beside = [living[node] for node in lasting if node in living]
     places = [node for node in view.members.places() if node.node not in entry.replicas]
     # One that has not yet dropped what it held before must do so first.
-    places = [node for node in places if node.node not in entry.leaving]
+    places = [node for node in places if node.node not in (*entry.leaving, *entry.former)]
     try:
         return next_replica(places, entry.partition, beside, census)
     except TooFewNodesError:
@@ -131,6 +132,7 @@ def _take_off(
             joined={other: version for other, version in entry.joined.items() if other != node},
             in_sync=[other for other in entry.in_sync if other != node],
             leaving=entry.leaving if removed else [*entry.leaving, node],
+            former=noted_former(entry, [node] if removed else []),
             reason=f"{node} {why}, and {', '.join(in_sync)} have everything",
         ),
     )
@@ -163,7 +165,8 @@ def spread_replicas(
         lacks_a_zone = used < min(len(entry.replicas), len(zones))
         if not lacks_a_zone and max(census.held.get(node, 0) for node in entry.replicas) - fewest < 2:
             continue
-        free = [node for node in targets if node.node not in (*entry.replicas, *entry.leaving)]
+        taken = {*entry.replicas, *entry.leaving, *entry.former}
+        free = [node for node in targets if node.node not in taken]
         free.sort(key=lambda node: (census.held.get(node.node, 0), node.node))
         if lacks_a_zone:
             here = {living[node].zone for node in entry.replicas if node in living}

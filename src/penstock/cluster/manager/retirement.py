@@ -26,6 +26,7 @@ from penstock.cluster.layout.entries import (
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager.settings import ManagerSettings
 
+FORMER_REMEMBERED = 64
 _ABSENT = 0
 
 
@@ -59,8 +60,31 @@ def forget_removed(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | No
     if not removed:
         return None
     left = [node for node in entry.leaving if node not in removed]
+    former = noted_former(entry, removed)
     reason = f"{', '.join(removed)} was removed and need not drop its replica"
-    return change_partition(seen.version, msgspec.structs.replace(entry, leaving=left, reason=reason))
+    changed = msgspec.structs.replace(entry, leaving=left, former=former, reason=reason)
+    return change_partition(seen.version, changed)
+
+
+def noted_former(entry: PartitionEntry, removed: list[str]) -> list[str]:
+    """The former holders of a partition, with some more; of very many the first are forgotten."""
+    return [*(node for node in entry.former if node not in removed), *removed][-FORMER_REMEMBERED:]
+
+
+def call_back(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """Nodes that were removed and have come back drop what they held before."""
+    entry = seen.entry
+    back = [node for node in entry.former if node in view.members.living]
+    if not back:
+        return None
+    reason = f"{', '.join(back)} was removed, has come back, and must drop its former replica"
+    changed = msgspec.structs.replace(
+        entry,
+        former=[node for node in entry.former if node not in back],
+        leaving=[*entry.leaving, *(node for node in back if node not in (*entry.leaving, *entry.replicas))],
+        reason=reason,
+    )
+    return change_partition(seen.version, changed)
 
 
 def finish_queues(view: ClusterView) -> list[Change]:
