@@ -205,6 +205,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "how long messages wait for a queue that may be made again: a promise to operators": (
         "replication.primary_secondary.node.moves.cluster_moves.HOMELESS_MS",
+        "replication.primary_secondary.node.layout_view.GONE_MS",
     ),
     "a pace: how often something is looked at or tried again, with nothing else that depends on it": (
         "cluster.manager.loop.LATER_MS",

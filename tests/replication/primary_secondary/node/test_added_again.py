@@ -142,3 +142,32 @@ def test_what_a_former_replica_confirmed_counts_for_nothing_when_it_arrives_late
     assert AGAIN not in cluster.entry().in_sync
     cluster.deaf.clear()
     cluster.check()
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_word_of_a_former_replica_counts_for_nothing_when_it_arrives_late(
+    cluster: Moved, earlier: bool
+) -> None:
+    """`earlier`: the node is of an earlier version, and does not say of which of its replicas it speaks."""
+    if earlier:
+        node = cluster.machines[AGAIN].node
+        assert node is not None
+        node.replication.state.layout.joined = lambda *asked: None  # type: ignore[method-assign]  # of this node alone
+    cluster.slow.add((AGAIN, PRIMARY))
+    cluster.cut(PRIMARY, AGAIN)
+    cluster.settle(100)
+    assert cluster.pipes[AGAIN, PRIMARY], "it has said that it has everything"
+    cluster.take_off()
+    cluster.deaf.add(AGAIN)
+    cluster.add_again()
+    cluster.settle(100)
+    cluster.slow.clear()
+    cluster.settle(1_000)
+    assert AGAIN not in cluster.entry().in_sync
+    cluster.deaf.clear()
+    if earlier:
+        cluster.settle(1_000)
+        assert AGAIN not in cluster.entry().in_sync, "until its node is upgraded"
+        cluster.machines[AGAIN].crash()
+        cluster.machines[AGAIN].start()
+    cluster.check()

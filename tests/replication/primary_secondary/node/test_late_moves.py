@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.cluster.layout.deletion import given_up
 from penstock.model.batch import encode_parts
 from penstock.model.origin import Origin
 from penstock.queue.partition import Partition
@@ -149,6 +150,8 @@ def test_nothing_is_remembered_of_a_source_that_is_deleted() -> None:
     pump_until_arrived(cluster)
     assert held(cluster, "b", TARGET).origins.places()
     b = node_of(cluster.machines["b"])
+    given_up_entry = given_up(cluster.entry(SOURCE), "its queue is deleted")
+    b.replication.apply_layout([(given_up_entry, cluster.version + 1)], cluster.now_ms)
     b.replication.partition_gone(SOURCE, cluster.now_ms)
     pump(cluster, 100, BEHIND)
     assert held(cluster, "b", TARGET).origins.places() == []

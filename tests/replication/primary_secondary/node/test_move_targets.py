@@ -163,7 +163,7 @@ def test_a_name_means_the_queue_that_was_made_under_it() -> None:
     view.put(retired(entry(1), "a"), 4)
     assert view.find("orders") is None
     view.put(entry(3), 5)
-    view.gone(1)
+    view.gone(1, 0)
     assert view.find("orders") is None
     view.name("orders", 3)
     assert view.find("orders") == entry(3)
@@ -184,7 +184,7 @@ def test_a_name_means_partitions_of_that_queue_that_are_not_given_up(steps: list
             named = partition if step == "name" else 0
             view.name("orders", named or None)
         elif step == "gone":
-            view.gone(partition)
+            view.gone(partition, 0)
         else:
             view.put(entry(partition) if step == "put" else retired(entry(partition), "a"), version)
         if step in ("put", "retire", "gone"):

@@ -10,6 +10,8 @@ import msgspec
 from penstock.cluster.layout.entries import PartitionEntry
 
 ORDINAL_MARK = "~"
+GONE_MS = 600_000
+"""An entry that is missing for so long does not come back, although nobody saw its partition given up."""
 
 
 class KnownEntry(NamedTuple):
@@ -17,6 +19,13 @@ class KnownEntry(NamedTuple):
 
     entry: PartitionEntry
     version: int
+
+
+class MissingEntry(NamedTuple):
+    """An entry that went from the store before its partition was given up. Somebody may put it back."""
+
+    queue: str
+    since_ms: int
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -44,6 +53,7 @@ class LayoutView:
         """By name: partitions of deleted queues that are not given up."""
         self.unreadable: set[int] = set()
         """Partitions whose entries only newer versions can read: they may have any name."""
+        self.missing: dict[int, MissingEntry] = {}
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
@@ -52,6 +62,7 @@ class LayoutView:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
         self.unreadable.discard(entry.partition)
+        self.missing.pop(entry.partition, None)
         self._note_draining(entry, drains=entry.deleted and not entry.retired)
         if entry.retired or entry.deleted:
             self._unname(entry)
@@ -70,7 +81,7 @@ class LayoutView:
             self._named[name] = queue_id
         return True
 
-    def gone(self, partition: int, *, unreadable: bool = False) -> None:
+    def gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
         """The entry is no longer in the store, or this version cannot read it any more."""
         if unreadable:
             self.unreadable.add(partition)
@@ -80,6 +91,8 @@ class LayoutView:
         if known is not None:
             self._note_draining(known.entry, drains=False)
             self._unname(known.entry)
+            if not unreadable and not known.entry.retired:
+                self.missing[partition] = MissingEntry(known.entry.queue, now_ms)
 
     def _note_draining(self, entry: PartitionEntry, *, drains: bool) -> None:
         if drains:
@@ -107,9 +120,14 @@ class LayoutView:
             self._partitions.pop(entry.queue, None)
 
     def is_undecided(self, name: str) -> bool:
-        """Whether a name has partitions and no queue. A queue is being made or deleted under it, or its entry is missing."""
+        """Whether a name has partitions and no queue, or a queue and not all of its partitions.
+
+        A queue is being made or deleted under it, or an entry of it is missing.
+        """
         queue = name.partition(ORDINAL_MARK)[0]
-        return queue in self._partitions and queue not in self._named
+        if queue in self._named:
+            return any(missing.queue == queue for missing in self.missing.values())
+        return queue in self._partitions
 
     def get(self, partition: int) -> KnownEntry | None:
         """What is known of a partition."""

@@ -168,7 +168,7 @@ class Replication:
     def partition_gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
         """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
         self._parts.now_ms = now_ms
-        self.state.layout.gone(partition, unreadable=unreadable)
+        self.state.layout.gone(partition, now_ms, unreadable=unreadable)
         if not unreadable:
             self.moves.arrivals.source_gone(partition)
         self._stand_down(partition, "it is no longer in the layout")

@@ -110,7 +110,7 @@ class Follower:
 
     def layout_changed(self, followed: FollowedPartition) -> None:
         """The primary takes no word from a replica of another membership of this node than it knows: it is told of this one."""
-        if followed.joined not in (None, self._layout.joined(followed.queue_id, self._node)):
+        if followed.joined != self._layout.joined(followed.queue_id, self._node):
             self.stand(followed)
 
     def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
@@ -255,7 +255,9 @@ class Follower:
         """Another log took the place of the one that was here. The primary counts what went, in the statistics of the queue."""
         known = self._layout.get(followed.queue_id)
         unclean = max(known.entry.unclean if known is not None else 0, followed.unclean)
-        lost = report_cut(before, after, messages, unclean if not followed.cuts_to_lead else 0)
+        if followed.cuts_to_lead:
+            messages = 0  # what is cut for an epoch that went on densely was never committed (`never_committed`)
+        lost = report_cut(before, after, messages, unclean)
         stream = self._streams.get(followed.leader or "")
         if stream is not None and lost:
             stream.send(Lost(followed.queue_id, followed.epoch, lost, before.epochs.last))

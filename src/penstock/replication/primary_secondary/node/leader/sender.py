@@ -85,9 +85,12 @@ class LedPartition:
         """(index, what to do once every replica has that which may be elected next)."""
 
     def is_member(self, node: str, joined: int | None) -> bool:
-        """Whether a replica is the one that the entry means, and not a former one of the same node, or a later one."""
+        """Whether a replica is the one that the entry means, and not a former one of the same node, or a later one.
+
+        A node of an earlier version does not say which one it is. It is believed where it never had another one.
+        """
         follower = self.primary.followers.get(node)
-        return follower is not None and joined in (None, follower.joined)
+        return follower is not None and follower.joined == (joined or 0)
 
     def has_stood(self, node: str) -> bool:
         """Whether a replica has said where it stands, so that what it confirms counts."""

@@ -17,6 +17,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs, count_of, pieces_of
 from penstock.queue.decisions import move as moving
 from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.node.layout_view import GONE_MS
 from penstock.replication.primary_secondary.node.state import ClusterState
 from penstock.wire.peer_messages import Arrived, AskArrived, MovedIn, MoveDone, MoveIn
 
@@ -85,7 +86,24 @@ class Arrivals:
         raise PenstockError(ErrorCode.NOT_PRIMARY, why)
 
     def source_gone(self, source_id: int) -> None:
-        """A partition is deleted, with all that is known of it."""
+        """The entry of a partition is no longer in the store. With one that was given up goes all that is known of it."""
+        if source_id not in self._state.layout.missing:
+            self._end_source(source_id)
+
+    def tick(self, now_ms: int) -> None:
+        """Entries that are missing for long do not come back."""
+        missing = self._state.layout.missing
+        for source_id, (_, since_ms) in list(missing.items()):
+            if now_ms - since_ms >= GONE_MS:
+                del missing[source_id]
+                self._end_source(source_id)
+
+    def next_ms(self) -> int | None:
+        """When `tick` has something to do."""
+        times = [since_ms for _, since_ms in self._state.layout.missing.values()]
+        return min(times) + GONE_MS if times else None
+
+    def _end_source(self, source_id: int) -> None:
         for queue_id in self._state.led:
             target = self._state.parts.catalogue.partitions[queue_id]
             if target.origins.knows(source_id) and self._state.sends_on(queue_id):
@@ -128,7 +146,8 @@ class Arrivals:
         layout, found = self._state.layout, []
         for source_id, runs in target.origins:
             known = layout.get(source_id)
-            if source_id in layout.unreadable or (known is not None and not known.entry.retired):
+            is_hidden = source_id in layout.unreadable or source_id in layout.missing
+            if is_hidden or (known is not None and not known.entry.retired):
                 found.append((source_id, runs))
         return found
 
@@ -153,6 +172,8 @@ class Arrivals:
             source = known.entry.queue if known is not None else f"partition {source_id}"
             primary = known.entry.primary if known is not None else None
             why = f"{primary} leads it" if primary else "it has no primary"
+            if source_id in self._state.layout.missing:
+                why = "its entry is missing in the metadata store"
             count = f"{count_of(runs):,} message{'' if count_of(runs) == 1 else 's'}"
             told.append(f"{count} came from {source}, which has not said that it knows ({why})")
         return told

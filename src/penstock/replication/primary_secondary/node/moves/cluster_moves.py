@@ -226,7 +226,7 @@ class ClusterMoves:
         if self._state.layout.unreadable:  # one of them may be the target, and may have taken them in
             self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", for_target=True)
         elif self._state.layout.is_undecided(aim.name):  # so may these partitions
-            why = f"{aim.name} has partitions and no queue: it is being made or deleted, or its entry is missing"
+            why = f"{aim.name} is being made or deleted, or an entry of it is missing"
             self._rest(journey, now_ms, why, for_target=True)
         elif journey.reason == "late" or source.queue_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
@@ -351,6 +351,7 @@ class ClusterMoves:
 
     def tick(self, now_ms: int) -> None:
         """Tries again what was given up, and gives up what nobody answers."""
+        self.arrivals.tick(now_ms)
         for journey in list(self._journeys.values()):
             if journey.phase in ("asking", "under way") and now_ms - journey.since_ms >= ANSWER_MS:
                 self._rest(journey, now_ms, "it does not answer")
@@ -363,9 +364,8 @@ class ClusterMoves:
 
     def next_ms(self) -> int | None:
         """When there is something to do."""
-        if not self._again_ms and not self._journeys:
-            return None
-        times = list(self._again_ms.values())
+        missing_ms = self.arrivals.next_ms()
+        times = [*self._again_ms.values(), *([missing_ms] if missing_ms is not None else [])]
         for journey in self._journeys.values():
             if journey.phase in ("asking", "under way"):
                 times.append(journey.since_ms + ANSWER_MS)
