@@ -22,11 +22,11 @@ UNREACHABLE = 5
 INTERRUPTED = 130
 
 MEANINGS = {
-    OK: "it was done",
-    FAILED: "it was not done; the error says why",
+    OK: "the command succeeded",
+    FAILED: "the command failed; the error gives the reason",
     USAGE: "the command, an option or a setting is wrong",
     NOT_FOUND: "there is no such queue, user, key or limit",
-    REFUSED: "the server refused for now: the same command may succeed later",
+    REFUSED: "the server refused the request for now: the same command may succeed later",
     UNREACHABLE: "no server answered",
     INTERRUPTED: "stopped with Ctrl-C",
 }
