@@ -63,6 +63,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "windows-end-early": (40, 173),
     "reads-past-the-committed-end": (194, 299),
     "slices-at-the-wrong-message": (3, 6),
+    "ranges-end-with-the-answer": (9, 26),
     "logs-are-cut-early": (3, 6),
     "stale-members-commit": (6, 9),
     "restart-forgets-offsets": (3, 9),

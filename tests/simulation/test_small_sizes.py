@@ -30,6 +30,7 @@ LOOKED_AT = (
         "steps",
         "routing",
         "client",
+        "client_core",
         "ordering",
         "model",
     ),

@@ -317,6 +317,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_ordering.slices_begin_with_their_batch,
         lambda scenario: _has(scenario, "log", "both"),
     ),
+    "ranges-end-with-the-answer": PlantedBug(
+        "log",
+        "a reader that reads ahead does not ask for the rest of a range that did not fit into the answer",
+        planted_ordering.ranges_end_with_the_answer,
+        lambda scenario: bool(scenario.log_readers),
+    ),
     "logs-are-cut-early": PlantedBug(
         "log-cut",
         "a log is cut a second early, or at half the bytes that it should keep",

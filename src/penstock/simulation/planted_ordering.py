@@ -8,6 +8,7 @@ from typing import Any
 from penstock.backend.logs import reading as log_reading
 from penstock.backend.node.outbox import Outbox
 from penstock.backend.send import sends
+from penstock.client_core.read_ahead import Effect, Found, RangeRead, ReadingAhead
 from penstock.model.batch import Batch
 from penstock.model.records import Expired, Sent
 from penstock.ordering.causal_sorter import CausalSorter
@@ -170,3 +171,13 @@ def forget_offsets(partition: Partition) -> None:
         group = partition.readers.get(name)
         if group is not None:
             group.offset = 1
+
+
+def ranges_end_with_the_answer() -> Sequence[Patch]:
+    def arrived(self: ReadingAhead, read: RangeRead, found: Found) -> list[Effect]:
+        if read.stop is not None and read.start < found.next < read.stop:
+            read.stop = found.next
+        return real(self, read, found)
+
+    real = ReadingAhead.arrived
+    return [(ReadingAhead, "arrived", arrived)]

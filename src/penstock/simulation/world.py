@@ -22,6 +22,7 @@ from penstock.simulation.machine import Machine
 from penstock.simulation.network import Network
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
 from penstock.simulation.opened_ledger import OpenedLedger
+from penstock.simulation.own_dice import own_dice
 from penstock.simulation.partition_state import inconsistencies
 from penstock.simulation.record_log import RecordLog
 from penstock.simulation.recorder import Recorder
@@ -34,6 +35,7 @@ from penstock.simulation.trace import Trace
 from penstock.simulation.unusual_runs import make_unusual
 from penstock.simulation.violation import Violation
 from penstock.simulation.whereabouts import PartitionLog, Whereabouts
+from penstock.simulation.workload.ahead_reader import AHEAD_SHARE, AheadReader
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
@@ -168,6 +170,8 @@ class World:
             self.tasks.start(LogReader(stage, f"reader-{number}").run())
         if scenario.log_readers:
             self.tasks.start(LogOperator(stage, "log-operator").run())
+            if own_dice(stage.random, "reads ahead").random() < AHEAD_SHARE:
+                self.tasks.start(AheadReader(stage, "ahead").run())
         for number in range(scenario.group_members):
             self.tasks.start(GroupMember(stage, f"member-{number}").run())
         for operator in operators:

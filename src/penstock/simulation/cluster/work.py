@@ -9,6 +9,8 @@ from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.rival_operators import RivalOperators
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.own_dice import own_dice
+from penstock.simulation.workload.ahead_reader import AHEAD_SHARE, AheadReader
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.failing_consumer import FailingConsumer
 from penstock.simulation.workload.flooder import Flooder
@@ -36,6 +38,8 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
         tasks.start(FailingConsumer(stage, "failing").run())
     for number in range(base.log_readers):
         tasks.start(LogReader(stage, f"reader-{number}").run())
+    if base.log_readers and own_dice(stage.random, "reads ahead").random() < AHEAD_SHARE:
+        tasks.start(AheadReader(stage, "ahead").run())
     for number in range(base.group_members):
         tasks.start(GroupMember(stage, f"member-{number}").run())
     if scenario.has_rivals:
