@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 from random import Random
+from typing import Protocol
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.routing.native_clients import NativeClients
 from penstock.routing.subscription import Replied
-from penstock.simulation.cluster.router import RoutingClient
 from penstock.simulation.network import Link
 from penstock.simulation.schedule import Schedule
 from penstock.steps.step import Outcome
@@ -25,6 +25,25 @@ _KILLED_MS = (1_500, 7_000)
 _BEHIND_SHARE = 0.1
 """So many connections are not read from for a while."""
 _BEHIND_MS = (50, 2_000)
+
+
+class Told(Protocol):
+    """Is told what a front end says of a request, and whether it settled something for the second time, perhaps."""
+
+    def __call__(self, outcome: Outcome, *, again: bool) -> None: ...
+
+
+class Routing(Protocol):
+    """What routes the requests of one process."""
+
+    def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int:
+        """Has a request routed. Returns a number for it."""
+
+    def tell(self, request: messages.Request) -> None:
+        """Ends the wait of a request."""
+
+    def stop(self) -> None:
+        """The process is killed."""
 
 
 class Cancellable:
@@ -46,7 +65,7 @@ class Cancellable:
 class Process:
     """One front end: the clients that are connected to it, and what routes their requests."""
 
-    def __init__(self, routing: RoutingClient, schedule: Schedule, settled_again: set[bytes]) -> None:
+    def __init__(self, routing: Routing, schedule: Schedule, settled_again: set[bytes]) -> None:
         self._routing = routing
         self._schedule = schedule
         self._settled_again = settled_again
@@ -124,7 +143,7 @@ class FrontEnds:
 
     def __init__(
         self,
-        start: Callable[[], RoutingClient],
+        start: Callable[[], Routing],
         processes: int,
         schedule: Schedule,
         random: Random,

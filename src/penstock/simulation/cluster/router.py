@@ -13,7 +13,7 @@ from penstock.routing.router import routed
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
-from penstock.simulation.cluster.front_door import FrontDoor, Told
+from penstock.simulation.cluster.front_ends import FrontEnds, Told
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.partition_calls import is_second_answer
 from penstock.simulation.message_history import QueueLife
@@ -192,16 +192,17 @@ class ClusterStage(Stage):
         return RoutingClient(name, self.fabric.clients, self.fabric, self.metadata, random, self.trace)
 
     def door(self, name: str) -> Network:
-        """The native port of a front end."""
+        """The native ports of front ends behind a balancer."""
         fabric, random = self.fabric, self.random
         fabric.client_names.append(name)
-        door = FrontDoor(
+        front_ends = FrontEnds(
             lambda: self.front_end(name, random),
+            random.choice((1, 1, 2)),
             self.schedule,
             random,
             lambda: fabric.calm or self.stopping,
         )
-        return Network(self.schedule, random, door)
+        return Network(self.schedule, random, front_ends)
 
     def life_of(self, name: str) -> QueueLife | None:
         """Some have not heard yet that a queue was deleted and made again."""
