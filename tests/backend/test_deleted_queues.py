@@ -125,6 +125,35 @@ def test_dead_letters_that_were_deleted_stay_deleted_when_their_queue_is_deleted
     assert [body[:1] for body in found] == [b"L"]
 
 
+@pytest.mark.parametrize("repaired", [False, True])
+def test_a_deleted_queue_stays_until_a_damaged_source_knows_what_has_arrived(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, repaired: bool
+) -> None:
+    """`repaired`: what was damaged can be read after a restart; else the damaged queue is deleted too."""
+    node = PatientNode()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    node.send(orders, [b"small"])
+    node.send(orders, [b"L" * 100_000])
+    journal = NoRoomForLargeEntries(monkeypatch)
+    assert len(node.receive(orders).bodies) == 2
+    node.advance(1_500)
+    assert node.drain(node.show("dead").queue_id) == [b"small"]
+    node.node._parts.fence(orders, DamagedEntryError("a file", 0, "the test says so"))
+    node.call(messages.DeleteQueue("dead"))
+    assert "deletion of queue 'dead' waits: it has messages of a queue that is damaged" in caplog.text
+    assert holds(node) == {"orders", "dead"}
+    journal.is_on = False
+    if repaired:
+        node.crash()
+        node.advance(2_000)
+        assert [body[:1] for body in drained(node, "orders")] == [b"L"]
+        assert holds(node) == {"orders"}
+    else:
+        node.call(messages.DeleteQueue("orders"))
+        node.advance(2_000)
+        assert holds(node) == set()
+
+
 def drained(node: NodeHarness, name: str) -> list[bytes]:
     return node.drain(node.show(name).queue_id)
 

@@ -48,7 +48,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "delays-end-early": (3, 8),
     "restart-forgets-expiries": (40, 59),
     "copies-not-synced": (5, 13),
-    "full-disk-refuses-deletes": (65, 67),
+    "full-disk-refuses-deletes": (125, 144),
     "never-congested": (5, 30),
     "fifo-overtakes": (2, 10),
     "batches-follow-nothing": (2, 10),

@@ -47,8 +47,8 @@ class History:
     """(when, what) of messages that were pushed to a consumer without credit."""
     broken_attempts: list[tuple[int, str]] = field(default_factory=list)
     """(when, what) of receives that were asked again and gave something else under the same lease."""
-    refusals_of_settlements: list[tuple[int, str]] = field(default_factory=list)
-    """(when, code) of deletes and other settlements that were refused for another reason than the receipt."""
+    refusals_of_settlements: list[tuple[int, int, str]] = field(default_factory=list)
+    """(when asked, when refused, code) of deletes and other settlements that were refused for another reason than the receipt."""
     refused_as_full: list[tuple[int, int]] = field(default_factory=list)
     """(when asked, when refused) of sends refused because the disk was full."""
     clock_steps_ms: list[int] = field(default_factory=list)
@@ -60,6 +60,8 @@ class History:
     full_disks: list[Span] = field(default_factory=list)
     full_journals: list[int] = field(default_factory=list)
     """When an append was refused as on a disk whose reserve is used up."""
+    reserves_begun: list[int] = field(default_factory=list)
+    """When a journal went on in the last file that was ready."""
     slow_disks: list[Span] = field(default_factory=list)
     fenced: set[int] = field(default_factory=set)
     """Queues that were found to be damaged after they were deleted. The node keeps them for a repair, and no client sees them."""

@@ -139,7 +139,7 @@ class Machine:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)
             store.observer = self.observer
-            store.before_append = self._before_append
+            store.before_append, store.reserve_begun = self._before_append, self.refusals.reserve_begun
             self.clock.started()
             environment = Environment("simulated", "simulated", lambda: (0.0, 0), self._read_clock)
             node = self._make_node(store, environment)

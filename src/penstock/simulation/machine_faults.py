@@ -49,6 +49,7 @@ class MachineFaults:
     def add(self, machine: Machine) -> None:
         """Listens to what becomes of faults that wait for their moment."""
         machine.refusals.refused = lambda refusal, what: self._refused(machine, refusal, what)
+        machine.refusals.reserve_begun = lambda: self._history.reserves_begun.append(self._schedule.now_ms)
         machine.stood_still = self._stood_still
 
     def heal(self, machine: Machine) -> None:

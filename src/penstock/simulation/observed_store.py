@@ -30,6 +30,8 @@ class ObservedStore(Store):
 
     before_append: Callable[[int, int, bytes, bool], None] | None = None
     """Asked with the kind of the entry, the partition, the head, and whether it may use the journal's reserve."""
+    reserve_begun: Callable[[], None] = staticmethod(lambda: None)
+    """Told when the journal goes on in the last file that is ready: what sends may not use, and deletes may."""
     observer: Callable[[AppendedRecord], None] | None = None
     is_foreign: Callable[[int], bool] = staticmethod(lambda partition: False)
     """Whether what is appended to a partition comes from another node."""
@@ -42,7 +44,7 @@ class ObservedStore(Store):
         """The same of what was appended for moves between queues."""
         self._assured = 0
         """So many appends were told that there is room for them."""
-        put = self._journal._put
+        put, rotate = self._journal._put, self._journal.rotate
 
         def put_if_allowed(
             kind: int, partition: int, index: int, head: bytes, payload: Sequence[Buffer], *, reserve: bool
@@ -57,7 +59,12 @@ class ObservedStore(Store):
                 self._foreign_bytes[1] += self.unflushed_bytes - before
             return position
 
-        self._journal._put = put_if_allowed  # type: ignore[method-assign]  # of this journal alone
+        def go_on() -> None:
+            rotate()
+            if not self._journal._prepared:
+                self.reserve_begun()
+
+        self._journal._put, self._journal.rotate = put_if_allowed, go_on  # type: ignore[method-assign]  # of this journal alone
 
     @property
     def foreign_bytes(self) -> int:

@@ -48,6 +48,8 @@ class Refusals:
         self._seen: list[int] = []
         self.refused: Callable[[Refusal, str], None] = lambda refusal, what: None
         """Told of every append that was refused."""
+        self.reserve_begun: Callable[[], None] = lambda: None
+        """Told when the journal goes on in its last file."""
 
     def arm(self, refusal: Refusal) -> None:
         """Waits for appends to refuse, beside those that wait already."""

@@ -147,13 +147,11 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     deleted with all that follows from that still to be done.
 
     Of a move that stopped in its middle only this queue knows which messages arrived, and consumers may have deleted them. Their
-    sources hear of that first: they would take all of the move back when they find no target.
+    sources hear of that first: they would take all of the move back when they find no target. One that is damaged hears of it when it
+    is repaired, and the queue is not removed before (`backend/send/moves.py`).
     """
     queue_id = partition.queue_id
-    for source_id, runs in partition.origins:
-        source = parts.catalogue.partitions.get(source_id)
-        if source is not None and source_id not in parts.catalogue.damage:
-            parts.write(source, moving.finish_move(source, runs, now_ms))
+    settle_sources(parts, partition, now_ms)
     record = QueueDeleted(queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
@@ -165,6 +163,17 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     parts.movers.add(queue_id)
     parts.movers |= parts.stalled_movers  # what waited for a damaged queue may go with its own queue now
     parts.stalled_movers.clear()
+
+
+def settle_sources(parts: NodeParts, target: Partition, now_ms: int) -> bool:
+    """Whether all queues know what of theirs has arrived in one that is deleted: nothing can be told to one that is damaged."""
+    partitions, damage = parts.catalogue.partitions, parts.catalogue.damage
+    arrived = [(source_id, runs) for source_id, runs in target.origins if source_id in partitions]
+    for source_id, runs in arrived:
+        if source_id not in damage:
+            source = partitions[source_id]
+            parts.write(source, moving.finish_move(source, runs, now_ms))
+    return not any(source_id in damage for source_id, _ in arrived)
 
 
 def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
@@ -189,6 +198,8 @@ def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     parts.doomed.discard(partition.queue_id)
     parts.store.drop_partition(partition.queue_id)
     parts.freeing.add(partition)
+    parts.movers |= parts.stalled_movers  # what waited until this one is repaired waits no more
+    parts.stalled_movers.clear()
 
 
 def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:

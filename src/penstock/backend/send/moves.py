@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 
-from penstock.backend.admin.administration import late_queue_of, remove_queue
+from penstock.backend.admin.administration import late_queue_of, remove_queue, settle_sources
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.receive.bodies import ColdReadError, StoredSlice
 from penstock.model import limits
@@ -40,12 +40,14 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
     if partition is None or queue_id in parts.catalogue.damage:
         # A queue that is found to be damaged while its messages leave stays: a repair can still save them.
         if partition is not None and queue_id in parts.doomed:
+            settle_sources(parts, partition, now_ms)
             remove_queue(parts, partition, now_ms)
         parts.movers.discard(queue_id)
         return
     deleted = queue_id in parts.catalogue.deleting
     if deleted:
         parts.write(partition, moving.rescue(partition, now_ms))
+    _settle_with_deleted(parts, partition, now_ms)
     waits = False
     for (target, reason), runs in list(partition.moves.items()):
         aim = target_of(target)
@@ -63,12 +65,26 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
                 "deletion of queue %(queue)r waits: messages of it move to a queue that is damaged",
                 {"queue": partition.name},
             )
+    elif deleted and not settle_sources(parts, partition, now_ms):
+        parts.stalled_movers.add(queue_id)
+        log.warning(
+            "deletion of queue %(queue)r waits: it has messages of a queue that is damaged, which does not know yet that they "
+            "have arrived; repair that queue or delete it",
+            {"queue": partition.name},
+        )
     elif deleted:
         remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
         if queue_id in parts.catalogue.partitions:
             return
         tell_homeless(partition)
     parts.movers.discard(queue_id)
+
+
+def _settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
+    """What has arrived in a queue that was deleted since leaves its source, which may have been damaged until now."""
+    for queue_id in parts.catalogue.deleting if source.moves else ():
+        arrived = dict(parts.catalogue.partitions[queue_id].origins).get(source.queue_id, [])
+        parts.write(source, moving.finish_move(source, arrived, now_ms))
 
 
 def has_target(parts: NodeParts, aim: MoveTarget, reason: Reason) -> bool:

@@ -13,12 +13,10 @@ NAME = "I13"
 
 _TURN_BYTES = 64 * KIBIBYTE
 """What may be appended in the turn in which the bound is reached: requests on their way and upkeep."""
-_RESERVE_MS = 1_000
-"""The last journal file is kept for deletes and the like; those of this long a time fit into it."""
+_PREPARED_MS = 2_000
+"""A disk that gets full may be preparing a file since so long."""
 _RECOVERED_MS = 4_000
 """Some time after space is back sends must be taken again."""
-_ANSWERED_MS = 8_000
-"""Whoever asked has an answer by then."""
 _LONGEST_STEP_MS = 5_000
 """No fault makes the clock jump further."""
 
@@ -41,10 +39,9 @@ def check(history: History) -> Iterator[Violation]:
             for span in history.full_disks
         ):
             yield Violation(NAME, refused_ms, "a send was refused because the disk is full, and it is not")
-    for asked_ms, code in history.refusals_of_settlements:
-        late_ms = asked_ms + _ANSWERED_MS
+    for asked_ms, refused_ms, code in history.refusals_of_settlements:
         if code == ErrorCode.DISK_FULL and not (
-            _was_full(asked_ms, late_ms, history) or _reserve_is_gone(asked_ms, history)
+            _was_full(asked_ms, refused_ms, history) or _reserve_is_gone(refused_ms, history)
         ):
             yield Violation(NAME, asked_ms, "a delete or release was refused because the disk is full")
 
@@ -64,17 +61,10 @@ def _recovered_ms(space_ms: int, history: History) -> int:
 
 
 def _reserve_is_gone(at_ms: int, history: History) -> bool:
-    """Whether deletes may have used up what is kept for them.
-
-    It is touched once sends are refused, lasts for some time, and less with every restart.
-    """
-    for span in history.full_disks:
-        if span.asked_ms > at_ms:
-            continue
-        if any(span.asked_ms <= downtime.asked_ms <= at_ms for downtime in history.downtimes):
-            return True
-        if any(
-            span.asked_ms <= refused_ms <= at_ms - _RESERVE_MS for _, refused_ms in history.refused_as_full
-        ):
-            return True
-    return False
+    """Whether deletes may have used up what is kept for them: the journal goes on in its last file, or there is none after a restart."""
+    begun_ms = [*history.reserves_begun, *(downtime.asked_ms for downtime in history.downtimes)]
+    return any(
+        span.asked_ms <= at_ms
+        and any(span.asked_ms - _PREPARED_MS <= since_ms <= at_ms for since_ms in begun_ms)
+        for span in history.full_disks
+    )

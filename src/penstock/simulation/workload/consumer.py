@@ -88,7 +88,9 @@ class Settler:
         stage.recorder.not_settled(settlements, failed, receipts=len(receipts))
         stage.trace.add(self.name, f"{what}: {failed.code if failed is not None else 'no answer'}")
         if failed is not None and life.damaged_ms is None:
-            stage.recorder.history.refusals_of_settlements.append((asked_ms, failed.code))
+            stage.recorder.history.refusals_of_settlements.append(
+                (asked_ms, stage.schedule.now_ms, failed.code)
+            )
 
     def _keep(self, messages: list[DeliveredMessage]) -> None:
         self._old.append(messages)

@@ -256,7 +256,7 @@ class Follower:
         known = self._layout.get(followed.queue_id)
         unclean = max(known.entry.unclean if known is not None else 0, followed.unclean)
         if followed.cuts_to_lead:
-            messages = 0  # what is cut for an epoch that went on densely was never committed (`never_committed`)
+            messages = 0  # none of them was ever committed: see `never_committed`
         lost = report_cut(before, after, messages, unclean)
         stream = self._streams.get(followed.leader or "")
         if stream is not None and lost:
