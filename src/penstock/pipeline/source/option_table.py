@@ -1,4 +1,4 @@
-"""Every option of `format("penstock")`: its name, what it is when nobody says, and what it is about.
+"""Every option of `format("penstock")`: its name, its default and its meaning.
 
 `docs/reference/spark-source.md` has the same table; a test compares them.
 """
@@ -28,96 +28,108 @@ OPTIONS = (
         "endpoint",
         "127.0.0.1:9326",
         READS + WRITES,
-        "`HOST:PORT` of the native protocol; several with commas between them share the work, and stand in for one "
-        "another. Over TLS `penstocks://HOST:PORT`",
+        "`HOST:PORT` of the native protocol; several, separated by commas, share the work and replace each other on "
+        "failure. Over TLS `penstocks://HOST:PORT`",
     ),
     Option(
         "ca",
         "",
         READS + WRITES,
-        "over TLS: a file of the driver's with the authority that signed the server's certificate; without it "
-        "`PENSTOCK_CA` says it, or each machine trusts whom it trusts",
+        "with TLS: file on the driver with the authority that signed the server's certificate; default: "
+        "`PENSTOCK_CA`, or the authorities that each machine trusts",
     ),
-    Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` name it as well'),
+    Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` are short forms'),
     Option(
         "timeout",
         "30",
         READS + WRITES,
-        "for how many seconds endpoints that do not answer are tried, all together: a second each at first, then longer",
+        "total seconds to try endpoints that do not answer: at first one second each, then longer",
     ),
     Option(
         "accessKey",
         "",
         READS + WRITES,
-        "the id of an access key, where the server has users; without it the environment of the driver says it: "
-        "`PENSTOCK_ACCESS_KEY` or `AWS_ACCESS_KEY_ID`",
+        "the id of an access key, if the server has users; default: `PENSTOCK_ACCESS_KEY` or `AWS_ACCESS_KEY_ID` "
+        "in the environment of the driver",
     ),
     Option(
         "secretKey",
         "",
         READS + WRITES,
-        "the secret of that key, or `PENSTOCK_SECRET_KEY` or `AWS_SECRET_ACCESS_KEY`; it is never sent, and never shown",
+        "the secret of that key; default: `PENSTOCK_SECRET_KEY` or `AWS_SECRET_ACCESS_KEY`; it is never sent and "
+        "never shown",
     ),
     Option(
         "rows",
         "messages",
         READS,
-        "what a row is: `messages`, or `usage` or `lifecycle`, whose messages hold rows of that table",
+        "the kind of rows: `messages`, or `usage` or `lifecycle` for a log whose messages contain rows of that table",
     ),
     Option(
         "startingOffsets",
         "earliest",
         READS,
-        "`earliest`, `latest`, `committed` (where `group` is), or a message for each partition: "
-        '`{"0": 1200, "1": 700}`; partitions that are not named are read from their beginning',
+        "`earliest`, `latest`, `committed` (the position of `group`), or the first message of each partition: "
+        '`{"0": 1200, "1": 700}`; other partitions are read from their beginning',
     ),
-    Option("startingTime", "", READS, "the first message sent then or later, as `2026-05-01T12:00:00Z`"),
+    Option(
+        "startingTime",
+        "",
+        READS,
+        "start at the first message sent at or after this time, such as `2026-05-01T12:00:00Z`",
+    ),
     Option(
         "endingOffsets",
         "latest",
         ("read",),
-        "`latest`, or for each partition the message before which reading ends; partitions that are not named are "
-        "read to their end",
+        "`latest`, or for each partition the message before which reading ends; other partitions are read to "
+        "their end",
     ),
-    Option("endingTime", "", ("read",), "only messages sent before then"),
-    Option("partitions", "", READS, "only these partitions of the queue, as `0,2`; without it, all of them"),
+    Option("endingTime", "", ("read",), "only messages sent before this time"),
+    Option("partitions", "", READS, "only these partitions of the queue, such as `0,2`; default: all"),
     Option(
-        "messagesPerTask", "", READS, "how many messages one task reads; without it, as many tasks as pay"
+        "messagesPerTask",
+        "",
+        READS,
+        "number of messages for each task; default: chosen by the number of rows",
     ),
     Option(
-        "failOnDataLoss", "true", READS, "`false`: go on where the log begins, and report what is missing"
+        "failOnDataLoss",
+        "true",
+        READS,
+        "`false`: if the log has removed messages, continue at its beginning and report the missing ones",
     ),
     Option(
         "direct",
         "auto",
         READS,
-        "`auto`: tasks read from the nodes of a cluster themselves where those have a door for readers that can be "
-        "reached, else through the endpoint; `never`: only through the endpoint",
+        "`auto`: tasks read from the nodes of a cluster directly if the nodes have a port for readers that can be "
+        "reached, otherwise through the endpoint; `never`: only through the endpoint",
     ),
-    Option("maxMessagesPerTrigger", "", ("readStream",), "how many messages a micro-batch has at most"),
+    Option("maxMessagesPerTrigger", "", ("readStream",), "maximum number of messages in a micro-batch"),
     Option(
         "maxBytesPerTrigger",
         "",
         ("readStream",),
-        "about how many bytes a micro-batch has at most; sizes are sampled, and one message at least is read",
+        "approximate maximum of bytes in a micro-batch, estimated from samples; at least one message is read",
     ),
     Option(
         "group",
         "",
         READS,
-        "a group of readers: a stream commits there how far it has come, and `committed` begins there",
+        "a consumer group: a stream commits its progress there, and `committed` begins at its position",
     ),
     Option(
         "exactlyOnce",
         "true",
         WRITES,
-        "`false`: rows are sent without deduplication ids; quicker, and a retried task sends its rows again",
+        "`false`: send rows without deduplication ids; this is faster, but a retried task sends its rows again",
     ),
     Option(
         "writeId",
         "",
         ("write",),
-        "names the write: the same one again, within the queue's deduplication window, adds nothing",
+        "id of the write: repeating a write with the same id within the queue's deduplication window adds nothing",
     ),
 )
 
