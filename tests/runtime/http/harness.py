@@ -16,9 +16,9 @@ import pytest
 import uvloop
 
 from penstock.runtime.http.connection import HttpConnection
-from penstock.runtime.http.house import Handler, Refuse
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
+from penstock.runtime.http.server_state import Handler, Refuse
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 

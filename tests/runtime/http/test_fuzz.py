@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.runtime.http.answers import Refusal
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.http.request_reader import RequestReader
 from tests.runtime.http.harness import LOOPS, echo, run_on, serving
 

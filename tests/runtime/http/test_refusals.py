@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.runtime.http.answers import encode_answer
-from penstock.runtime.http.house import UNUSED_SECONDS
+from penstock.runtime.http.server_state import UNUSED_SECONDS
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from penstock.runtime.http.house import ARRIVED_BYTES
-from penstock.runtime.http.under_way import UNSENT_BYTES
+from penstock.runtime.http.exchanges import UNSENT_BYTES
+from penstock.runtime.http.server_state import ARRIVED_BYTES
 from tests.runtime.harness import until
 from tests.runtime.http.harness import Desk, answer, on_both_loops, request_bytes, serving
 

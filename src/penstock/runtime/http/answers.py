@@ -21,6 +21,15 @@ NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
+class Refusal(Exception):
+    """The connection cannot go on: the status and the sentence that tell its client why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(status, sentence)
+        self.status = status
+        self.sentence = sentence
+
+
 def plain_refusal(status: int, sentence: str) -> HttpResponse:
     """A refusal in plain text, for where nobody dresses it."""
     return HttpResponse(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{sentence}\n".encode())

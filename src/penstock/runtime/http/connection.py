@@ -1,5 +1,9 @@
 """One client of the HTTP server: its requests are handled side by side, its answers leave in order.
 
+What it sends is taken as far as there is room, and held back beyond that. Every connection may have so many requests
+under way, and all together may keep so many bytes. What is too much for the one is not read from its socket for a
+while; what is too much for all is refused.
+
 A client that stops sending has either only closed its half, or is gone: the network tells both the same way. It
 still gets the answers that are there and those of requests that cannot be cancelled. A request that can be
 cancelled is: a long poll must not take messages for a client that is gone, and who aborts one closes its
@@ -12,47 +16,64 @@ end is not seen either, until there is room again or an answer cannot be sent.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import cast
 
-from penstock.runtime.http.arrivals import Arrivals
-from penstock.runtime.http.deadlines import Table
-from penstock.runtime.http.house import House
-from penstock.runtime.http.peer import peer_of
-from penstock.runtime.http.refusal import Refusal
-from penstock.runtime.http.request_reader import RequestReader
-from penstock.runtime.http.under_way import UnderWay
-from penstock.runtime.http.unread import unread_bytes_of
-from penstock.sqs.protocols.http import Peer
+from penstock.runtime.http.answers import CONTINUE, Refusal
+from penstock.runtime.http.deadlines import Waiting
+from penstock.runtime.http.exchanges import FAILED, Exchange, Exchanges
+from penstock.runtime.http.peer import peer_of, unread_bytes_of
+from penstock.runtime.http.request_reader import SLICE_BYTES, HeldBytes, RequestReader
+from penstock.runtime.http.server_state import HttpServerState
+from penstock.sqs.protocols.http import HttpRequest, Peer
+
+log = logging.getLogger(__name__)
+
+OVERLOADED = "The server holds as many requests as it can; try again in a moment."
 
 
 class HttpConnection(asyncio.Protocol):
     """Moves bytes between a client and the handler."""
 
     __slots__ = (
+        "_counted_bytes",
+        "_deaf",
+        "_held",
         "_server",
-        "arrivals",
+        "_working",
         "closing",
         "ended",
+        "exchanges",
         "gone",
+        "paused",
         "peer",
+        "reader",
         "table",
         "transport",
-        "under_way",
         "unread_bytes",
     )
 
-    def __init__(self, server: House) -> None:
+    def __init__(self, server: HttpServerState) -> None:
         self._server = server
         self.transport: asyncio.Transport
         self.peer = Peer("", secure=False)
-        self.under_way = UnderWay(self, server)
-        self.arrivals = Arrivals(self, server, self.under_way)
+        self.exchanges = Exchanges(self, server)
+        self.reader = RequestReader(server.limits)
+        self._held = HeldBytes()
+        self._counted_bytes = 0
+        """What of the reader and of the held bytes is in the sum of all connections."""
+        self._working = False
+        """Whether a call further down the stack goes on with whatever waits."""
+        self.paused = False
+        """Whether the socket is not read from."""
+        self._deaf = False
+        """Whether what arrives is thrown away."""
         self.ended = False
         """Whether the client said that it sends nothing more."""
         self.closing = False
         self.gone = False
-        self.table: Table | None = None
+        self.table: Waiting | None = None
         self.unread_bytes = 0
 
     # -- called by the event loop ----------------------------------------------------------------------------
@@ -64,7 +85,7 @@ class HttpConnection(asyncio.Protocol):
         if connection_socket is not None and connection_socket.family != socket.AF_UNIX:
             connection_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.peer = peer_of(self.transport)
-        self.under_way.used_at = self._server.deadlines.now()
+        self.exchanges.used_at = self._server.deadlines.now()
         refusal = self._server.admit(self)
         if refusal is not None:
             self.refuse(refusal)
@@ -78,11 +99,12 @@ class HttpConnection(asyncio.Protocol):
         if self.closing:
             return False
         self.ended = True
-        self.arrivals.end()
+        if not self._held:  # what is held back still counts
+            self.reader.stop()
         if self.peer.secure:
             self._abandon()
         else:
-            self.give_up()
+            self._give_up()
         if self.begun:
             return True
         self.finish(linger=False)
@@ -92,61 +114,51 @@ class HttpConnection(asyncio.Protocol):
         self._leave()
 
     def pause_writing(self) -> None:
-        self.under_way.unread = True
+        self.exchanges.unread = True
         self._server.deadlines.settle(self)
 
     def resume_writing(self) -> None:
-        self.under_way.unread = False
+        self.exchanges.unread = False
         self.go_on()
 
     # -- called by the server and its deadlines --------------------------------------------------------------
 
     @property
-    def reader(self) -> RequestReader:
-        """Where the request is that is arriving."""
-        return self.arrivals.reader
-
-    @property
-    def paused(self) -> bool:
-        """Whether its socket is not read from."""
-        return self.arrivals.paused
-
-    @property
     def begun(self) -> bool:
         """Whether a request is arriving, waits or is under way."""
-        return bool(self.under_way.exchanges) or self.arrivals.begun
+        reader = self.reader
+        return bool(self.exchanges.under_way or reader.arriving or reader.arrived or self._held)
 
     @property
     def late_in_sending(self) -> bool:
         """Whether the client is to send the rest of a request; one that waits for leave, or is not read, is not."""
-        arrivals = self.arrivals
-        reader = arrivals.reader
-        return reader.arriving and not (reader.continue_due or arrivals.paused or arrivals.deaf)
+        reader = self.reader
+        return reader.arriving and not (reader.continue_due or self.paused or self._deaf)
 
     @property
     def late_in_reading(self) -> bool:
         """Whether the client is to read what it was sent."""
-        return self.under_way.unread
+        return self.exchanges.unread
 
     @property
     def in_head(self) -> bool:
         """Whether headers are arriving."""
-        return self.arrivals.reader.in_head
+        return self.reader.in_head
 
     @property
     def served(self) -> bool:
         """Whether a request on it was ever answered with something else than a refusal."""
-        return self.under_way.served
+        return self.exchanges.served
 
     @property
     def is_asking(self) -> bool:
         """Whether a request is under way."""
-        return bool(self.under_way.exchanges)
+        return bool(self.exchanges.under_way)
 
     @property
     def used_at(self) -> float:
         """When an answer was sent last."""
-        return self.under_way.used_at
+        return self.exchanges.used_at
 
     @property
     def address(self) -> str:
@@ -155,33 +167,191 @@ class HttpConnection(asyncio.Protocol):
 
     def measure_unread(self) -> int:
         """What the client has not read; what was sent since it was asked last does not hide what it read."""
-        self.unread_bytes += self.under_way.sent_unread_bytes
-        self.under_way.sent_unread_bytes = 0
+        self.unread_bytes += self.exchanges.sent_unread_bytes
+        self.exchanges.sent_unread_bytes = 0
         return unread_bytes_of(self.transport)
 
+    # -- taking what has arrived -----------------------------------------------------------------------------
+
     def take(self, data: bytes) -> None:
-        """Takes what has arrived."""
-        self.arrivals.take(data)
+        """Reads the requests out of what has arrived, and hands them over as far as there is room for them."""
+        if self._deaf:
+            return
+        server, exchanges = self._server, self.exchanges
+        self._working = True
+        if (
+            self._held.size
+            or server.holding
+            or ((exchanges.under_way or exchanges.unread) and exchanges.full)
+        ):
+            self._held.add(data)
+            self._wait_for_room()
+        elif len(data) <= SLICE_BYTES:
+            self._feed(data)
+        else:
+            self._take_slices(data)
+        self._working = False
+        if self.reader.arriving or self.table is not server.deadlines.idle:
+            self._go_on_waiting()
 
     def go_on(self) -> None:
         """Takes what waits, as far as there is room for it."""
-        self.arrivals.go_on()
+        if self._working or self.gone:
+            return
+        self._working = True
+        self._dispatch()
+        while self._held and not (self._deaf or self._blocked()):
+            self._take_slices(self._held.take())
+        self._working = False
+        if self.paused and not self.closing and not self._held and not self._blocked():
+            self._read_again()
+        elif self.paused and self._server.holding:
+            self._server.held.add(self)
+        self._go_on_waiting()
 
     def has_room(self) -> None:
         """Answers were sent."""
-        self.arrivals.has_room()
+        if not self._working and (self.paused or self.reader.arrived or self.reader.continue_due):
+            self.go_on()
 
-    def wind_down(self) -> None:
-        """The server stops: closes unless a request has begun, which is answered first."""
-        if not (self.begun or self.closing):
-            self.finish(linger=False)
+    def _take_slices(self, data: bytes | memoryview) -> None:
+        """Reads requests out of bytes in slices, and holds back the rest when there is no room for more."""
+        if len(data) <= SLICE_BYTES:
+            self._feed(data)
+            return
+        view, position = memoryview(data), 0
+        while position < len(view) and not self._deaf:
+            if self._blocked():
+                self._held.put_back(view[position:])
+                self._wait_for_room()
+                return
+            end = position + SLICE_BYTES + self.reader.missing_bytes
+            self._feed(view[position:end])
+            position = end
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        reader = self.reader
+        try:
+            reader.feed(data)
+        except Refusal as refusal:
+            self._say(refusal)
+        if reader.arriving or self._counted_bytes:
+            self._count_waiting()
+        if reader.arrived:
+            self._dispatch()
+
+    # -- handing over ----------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """Hands requests to the handler as long as there is room."""
+        arrived, server, exchanges = self.reader.arrived, self._server, self.exchanges
+        under_way = exchanges.under_way
+        while arrived:
+            exchange = arrived[0]
+            request = exchange.request
+            if request is None:  # a refusal, for which there is always room
+                under_way.append(arrived.popleft())
+                exchanges.answered(exchange)
+                continue
+            if (under_way or exchanges.unread or server.holding) and self._blocked():
+                self._pause()
+                self._count_waiting()
+                return
+            under_way.append(arrived.popleft())
+            exchange.exchanges = exchanges
+            self._hand_over(exchange, request)
+        if self.reader.arriving:
+            server.deadlines.next_arrives(self)
+
+    def _hand_over(self, exchange: Exchange, request: HttpRequest) -> None:
+        server = self._server
+        exchange.request = None
+        size = len(request.body)
+        if server.buffered_bytes + size > server.limits.buffered_bytes:
+            exchange.reply(server.refusal(503, OVERLOADED))
+            return
+        try:
+            cancel = server.handler(request, self.peer, exchange.reply)
+        except Exception:
+            log.exception(
+                "could not handle a request from %(address)s: this is a defect of Penstock; please report it",
+                {"address": self.address},
+            )
+            exchange.reply(server.refusal(500, FAILED))
+            return
+        if exchange.exchanges is not None:
+            exchange.cancel = cancel
+            self.exchanges.count(exchange, size)
+            if self.ended:
+                self._give_up()
+        elif exchange.response is None:  # the handler dropped the connection it works for
+            exchange.cancel = cancel
+            exchange.abandon()
+
+    # -- room ------------------------------------------------------------------------------------------------
+
+    def _blocked(self) -> bool:
+        """Whether no further request may be handed over now."""
+        return self._server.holding or self.exchanges.full
+
+    def _wait_for_room(self) -> None:
+        self._pause()
+        self._count_waiting()
+        if self._deaf:
+            self._dispatch()
+
+    def _pause(self) -> None:
+        if self._server.holding:
+            self._server.held.add(self)
+        if not (self.paused or self._deaf or self.ended or self.transport.is_closing()):
+            self.paused = True
+            self.transport.pause_reading()
+
+    def _read_again(self) -> None:
+        """Reads from the socket, unless nothing can come."""
+        self.paused = False
+        if not (self.ended or self.transport.is_closing()):
+            self.transport.resume_reading()
+
+    def _count_waiting(self) -> None:
+        """Keeps the sum of what all connections hold within its budget."""
+        server = self._server
+        size = self.reader.buffered_bytes + self._held.size
+        grown_bytes = size - self._counted_bytes
+        self._counted_bytes = size
+        server.buffered_bytes += grown_bytes
+        if grown_bytes > 0 and server.buffered_bytes > server.limits.buffered_bytes:
+            self._say(Refusal(503, OVERLOADED))
+
+    def _go_on_waiting(self) -> None:
+        """Lets a client send its body that asked for leave, when it is its turn, and says how long it may take."""
+        reader, server = self.reader, self._server
+        if reader.continue_due and not (self.exchanges.under_way or reader.arrived or self.closing):
+            if server.holding:
+                server.held.add(self)
+            else:
+                reader.continue_due = False
+                self.exchanges.send(CONTINUE)
+        server.deadlines.settle(self)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
     def refuse(self, refusal: Refusal) -> None:
         """Says what is wrong when it is its turn, and closes."""
-        self.arrivals.refuse(refusal)
-        self.arrivals.go_on()
+        self._say(refusal)
+        self.go_on()
+
+    def _say(self, refusal: Refusal) -> None:
+        """Nothing more is listened to; what is wrong is said after everything before it."""
+        if self._deaf:
+            return
+        self._deaf = True
+        self._held.clear()
+        self.reader.stop()
+        exchange = Exchange(None, keep_alive=False, old_version=False, bodiless=False)
+        exchange.linger = True
+        exchange.response = self._server.refusal(refusal.status, refusal.sentence)
+        self.reader.arrived.append(exchange)
 
     def finish(self, *, linger: bool) -> None:
         """Closes when everything written has been sent.
@@ -191,9 +361,9 @@ class HttpConnection(asyncio.Protocol):
         """
         if self.gone or self.closing:
             return
-        self.closing = self.arrivals.deaf = True
+        self.closing = self._deaf = True
         self._abandon()
-        self.under_way.write_out()
+        self.exchanges.write_out()
         transport = self.transport
         if not linger or self.ended or transport.is_closing():
             transport.close()
@@ -201,8 +371,8 @@ class HttpConnection(asyncio.Protocol):
             return
         if transport.can_write_eof():
             transport.write_eof()
-        if self.arrivals.paused:
-            self.arrivals.read_again()
+        if self.paused:
+            self._read_again()
         self._server.deadlines.linger(self)
 
     def abort(self) -> None:
@@ -210,18 +380,21 @@ class HttpConnection(asyncio.Protocol):
         self.transport.abort()
         self._leave()
 
-    def give_up(self) -> None:
+    def _give_up(self) -> None:
         """Cancels what can be cancelled, and with it whatever could only be answered after it."""
-        if (kept := self.under_way.first_cancellable()) is not None:
+        if (kept := self.exchanges.first_cancellable()) is not None:
             self._abandon(kept)
 
     def _abandon(self, kept: int = 0) -> None:
         """Whatever waits or is under way is for nobody, but for the first ones."""
-        self.arrivals.clear()
-        self.under_way.abandon(kept)
+        self.reader.arrived.clear()
+        self._held.clear()
+        self._server.buffered_bytes -= self._counted_bytes
+        self._counted_bytes = 0
+        self.exchanges.abandon(kept)
 
     def _leave(self) -> None:
-        self.gone = self.closing = True
-        self.arrivals.stop()
+        self.gone = self.closing = self._deaf = True
+        self.reader.stop()
         self._abandon()
         self._server.forget(self)

@@ -1,4 +1,4 @@
-"""What every connection waits for, and how long it may: one table each, looked at by one timer.
+"""What every connection waits for, and how long it may: one table each, in the order of their deadlines, looked at by one timer.
 
 A request that arrives in one piece and is answered moves nothing here: its connection stays among the idle ones
 and only notes the time, so that `idle` is looked at more often than its limit and leaves alone who has been busy.
@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from penstock.runtime.http.answers import Refusal
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.http.refusal import Refusal
-from penstock.runtime.http.waiting import Waiting
 from penstock.runtime.native.bad_connections import BadConnections
 
 LOOKS_AT_IDLE = 4
@@ -22,7 +21,7 @@ LOOKS_AT_IDLE = 4
 class Waiter(Protocol):
     """A connection, as far as its deadlines know it."""
 
-    table: Waiting[Waiter] | None
+    table: Waiting | None
     """Where it waits."""
     gone: bool
     closing: bool
@@ -47,7 +46,37 @@ class Waiter(Protocol):
     def abort(self) -> None: ...
 
 
-Table = Waiting[Waiter]
+class Waiting:
+    """Those that wait for the same thing for the same time, so that who came first is due first."""
+
+    __slots__ = ("_deadlines", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._deadlines: dict[Waiter, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def start(self, waiter: Waiter, now: float) -> None:
+        """Waits from now on, whether or not it did before."""
+        self._deadlines.pop(waiter, None)
+        self._deadlines[waiter] = now + self.seconds
+
+    def stop(self, waiter: Waiter) -> None:
+        """Waits no more."""
+        self._deadlines.pop(waiter, None)
+
+    def take_due(self, now: float) -> list[Waiter]:
+        """Those whose time is over; they wait no more."""
+        due = []
+        for waiter, deadline in self._deadlines.items():
+            if deadline > now:
+                break
+            due.append(waiter)
+        for waiter in due:
+            del self._deadlines[waiter]
+        return due
 
 
 class Deadlines:
@@ -56,13 +85,13 @@ class Deadlines:
     def __init__(self, limits: HttpLimits, bad: BadConnections) -> None:
         self._limits = limits
         self._bad = bad
-        self.idle: Table = Waiting(limits.idle_seconds / LOOKS_AT_IDLE)
-        self._heads: Table = Waiting(limits.head_seconds)
+        self.idle: Waiting = Waiting(limits.idle_seconds / LOOKS_AT_IDLE)
+        self._heads: Waiting = Waiting(limits.head_seconds)
         # A connection comes here from `_heads` when the time for its head is over, so that both tables stay in
         # the order of their deadlines.
-        self._bodies: Table = Waiting(max(0.0, limits.request_seconds - limits.head_seconds))
-        self._stalled: Table = Waiting(limits.stalled_seconds)
-        self._lingering: Table = Waiting(limits.linger_seconds)
+        self._bodies: Waiting = Waiting(max(0.0, limits.request_seconds - limits.head_seconds))
+        self._stalled: Waiting = Waiting(limits.stalled_seconds)
+        self._lingering: Waiting = Waiting(limits.linger_seconds)
         self.now: Callable[[], float] = time.monotonic
         self.swept_at = 0.0
         """The time of the last look, which is good enough to tell who was busy."""
@@ -101,7 +130,7 @@ class Deadlines:
             connection.table.stop(connection)
             connection.table = None
 
-    def _wait(self, connection: Waiter, table: Table) -> None:
+    def _wait(self, connection: Waiter, table: Waiting) -> None:
         if connection.table is not None:
             connection.table.stop(connection)
         connection.table = table
@@ -118,7 +147,7 @@ class Deadlines:
                     connection.table = None
                     self._overdue(connection, table, now)
 
-    def _overdue(self, connection: Waiter, table: Table, now: float) -> None:
+    def _overdue(self, connection: Waiter, table: Waiting, now: float) -> None:
         limits = self._limits
         if table is self.idle:
             if connection.begun or now - connection.used_at < limits.idle_seconds:

@@ -1,8 +1,11 @@
-"""Who is at the other end of a connection."""
+"""Who is at the other end of a connection, and how much of what was sent it has not taken yet."""
 
 from __future__ import annotations
 
+import array
 import asyncio
+import fcntl
+import termios
 
 from penstock.sqs.protocols.http import Peer
 
@@ -25,3 +28,21 @@ def plain_address(address: str) -> str:
     if address.startswith("::ffff:") and "." in address:
         address = address.removeprefix("::ffff:")
     return address
+
+
+def unread_bytes_of(transport: asyncio.Transport) -> int:
+    """What waits here and in the system for the client.
+
+    The system takes megabytes before it asks for more; without them a client on a slow line would seem to read
+    nothing for minutes.
+    """
+    waiting = transport.get_write_buffer_size()
+    connection_socket = transport.get_extra_info("socket")
+    if connection_socket is None:
+        return waiting
+    queued = array.array("i", [0])
+    try:
+        fcntl.ioctl(connection_socket.fileno(), termios.TIOCOUTQ, queued)
+    except (OSError, ValueError):
+        return waiting  # closed meanwhile, or a system that does not tell
+    return waiting + queued[0]

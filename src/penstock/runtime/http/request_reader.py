@@ -10,16 +10,63 @@ from collections import deque
 
 import httptools
 
-from penstock.runtime.http.exchange import Exchange
-from penstock.runtime.http.headers import Pairs, headers_of, is_signed_twice
+from penstock.runtime.http.answers import Refusal
+from penstock.runtime.http.exchanges import Exchange
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.http.refusal import Refusal
 from penstock.sqs.protocols.http import HttpRequest, split_target
 
 SLICE_BYTES = 16 * 1024
 METHODS = {
     name.encode(): name for name in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 }
+HEADER_NAMES = {
+    spelling.encode(): name
+    for name in (
+        *("host", "accept", "accept-encoding", "content-type", "content-length", "user-agent"),
+        *("authorization", "x-amz-target", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"),
+        *("x-amzn-query-mode", "x-amzn-trace-id", "x-amz-user-agent", "x-forwarded-for"),
+        *("x-forwarded-proto", "amz-sdk-invocation-id", "amz-sdk-request", "expect", "transfer-encoding"),
+        *("connection", "x-amz-api-version"),
+    )
+    for spelling in (name, name.title())
+}
+"""From the usual spellings on the wire to the names, which then need not be made anew: 1 µs a request."""
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class HeldBytes:
+    """Bytes of a connection that wait, in order, until there is room for their requests."""
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes | memoryview] = deque()
+        self.size = 0
+
+    def __bool__(self) -> bool:
+        return self.size > 0
+
+    def add(self, piece: bytes | memoryview) -> None:
+        """Waits after all others."""
+        self._pieces.append(piece)
+        self.size += len(piece)
+
+    def put_back(self, piece: bytes | memoryview) -> None:
+        """Waits before all others."""
+        self._pieces.appendleft(piece)
+        self.size += len(piece)
+
+    def take(self) -> bytes | memoryview:
+        """The piece that waited longest."""
+        piece = self._pieces.popleft()
+        self.size -= len(piece)
+        return piece
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._pieces.clear()
+        self.size = 0
 
 
 class RequestReader:
@@ -265,3 +312,26 @@ class RequestReader:
 
     def _refuse(self, status: int, sentence: str) -> None:
         raise self._keep(Refusal(status, sentence))
+
+
+def headers_of(pairs: Pairs) -> dict[str, str]:
+    """The headers as a request has them; those sent twice are joined with a comma."""
+    try:
+        headers = {HEADER_NAMES[name]: value.rstrip().decode("latin-1") for name, value in pairs}
+    except KeyError:
+        return _unusual_headers_of(pairs)
+    return headers if len(headers) == len(pairs) else _unusual_headers_of(pairs)
+
+
+def is_signed_twice(pairs: Pairs) -> bool:
+    """Whether there is more than one `Authorization` header: others on the way may believe another one of them."""
+    return sum(name.lower() == b"authorization" for name, _ in pairs) > 1
+
+
+def _unusual_headers_of(pairs: Pairs) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for spelling, raw_value in pairs:
+        name = HEADER_NAMES.get(spelling) or spelling.decode("latin-1").lower()
+        value = raw_value.rstrip().decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers

@@ -16,8 +16,8 @@ from email.utils import formatdate
 from penstock.runtime.cluster.streams import Door, Shown, listen
 from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.connection import HttpConnection
-from penstock.runtime.http.house import Guest, Handler, House, Refuse
 from penstock.runtime.http.limits import HttpLimits
+from penstock.runtime.http.server_state import Connection, Handler, HttpServerState, Refuse
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ BACKLOG = 1024
 USUAL_LIMITS = HttpLimits()
 
 
-class HttpServer(House):
+class HttpServer(HttpServerState):
     """Serves requests to a handler."""
 
     def __init__(
@@ -73,7 +73,7 @@ class HttpServer(House):
         for connection in held:
             connection.go_on()
 
-    def forget(self, connection: Guest) -> None:
+    def forget(self, connection: Connection) -> None:
         super().forget(connection)
         if not self.connections:
             self._empty.set()
@@ -87,7 +87,8 @@ class HttpServer(House):
         for listener in self._listeners:
             listener.close()
         for connection in list(self.connections):
-            connection.wind_down()
+            if not (connection.begun or connection.closing):
+                connection.finish(linger=False)
 
     async def close(self, grace_seconds: float) -> None:
         """Waits for the requests under way, and drops those that take too long."""

@@ -32,10 +32,10 @@ from penstock.model.limits import SECOND_MS
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.engine.local_link import LocalLink
 from penstock.runtime.engine.turn import Turn
-from penstock.runtime.http.house import Handler
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.proxies import TrustedProxies
 from penstock.runtime.http.server import HttpServer
+from penstock.runtime.http.server_state import Handler
 from penstock.runtime.http.tls import Tls, TlsError
 from penstock.runtime.processes.listening import SettingError, bind, check_users
 from penstock.runtime.processes.metadata_registry import MetadataRegistry

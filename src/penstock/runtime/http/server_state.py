@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from heapq import nsmallest
 from typing import Protocol
 
 from penstock.runtime.engine.turn import Turn
-from penstock.runtime.http.answers import plain_refusal
+from penstock.runtime.http.answers import Refusal, plain_refusal
 from penstock.runtime.http.deadlines import Deadlines, Waiter
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 
@@ -25,7 +25,6 @@ UNUSED_SECONDS = 1.0
 """Who was answered within this time may be about to ask again, and is left alone."""
 ARRIVED_BYTES = 1024 * 1024
 """So much may be read before any of it is looked at."""
-OVERLOADED = "The server holds as many requests as it can; try again in a moment."
 
 Handler = Callable[[HttpRequest, Peer, Callable[[HttpResponse], None]], Callable[[], None] | None]
 """Handles a request: calls the third argument once, at once or later, and returns how to cancel it or None.
@@ -36,14 +35,12 @@ Refuse = Callable[[int, str], HttpResponse]
 """Makes the answer for a status and a sentence where the request never reaches the handler."""
 
 
-class Sender(Protocol):
-    """Somebody with answers that are not written yet."""
+class Connection(Waiter, Protocol):
+    """A connection, as far as its server and its exchanges know it."""
 
-    def write_out(self) -> None: ...
-
-
-class Guest(Waiter, Protocol):
-    """A connection, as far as its server knows it."""
+    transport: asyncio.Transport
+    ended: bool
+    """Whether the client said that it sends nothing more."""
 
     @property
     def served(self) -> bool: ...
@@ -51,10 +48,10 @@ class Guest(Waiter, Protocol):
     def is_asking(self) -> bool: ...
     def take(self, data: bytes) -> None: ...
     def go_on(self) -> None: ...
-    def wind_down(self) -> None: ...
+    def has_room(self) -> None: ...
 
 
-class House:
+class HttpServerState:
     """Where connections come and go."""
 
     def __init__(self, handler: Handler, limits: HttpLimits, refuse: Refuse | None) -> None:
@@ -63,8 +60,8 @@ class House:
         self._refuse = refuse
         self.bad = BadConnections(log)
         self.deadlines = Deadlines(limits, self.bad)
-        self.connections: set[Guest] = set()
-        self.held: set[Guest] = set()
+        self.connections: set[Connection] = set()
+        self.held: set[Connection] = set()
         """Connections with requests that wait until the server is held no more."""
         self.holding = False
         self.stopping = False
@@ -72,13 +69,13 @@ class House:
         self.date_line = ""
         self.turn: Turn
         """Given when it starts."""
-        self._arrived: list[tuple[Guest, bytes]] = []
+        self._arrived: list[tuple[Connection, bytes]] = []
         self._arrived_bytes = 0
-        self._senders: list[Sender] = []
+        self._writers: list[Callable[[], None]] = []
 
     # -- reads and writes of one turn ------------------------------------------------------------------------
 
-    def arrives(self, connection: Guest, data: bytes) -> None:
+    def arrives(self, connection: Connection, data: bytes) -> None:
         """Keeps what was read until all sockets that are ready have been, or until it is much."""
         arrived = self._arrived
         if not arrived:
@@ -102,21 +99,21 @@ class House:
                 )
                 connection.abort()
 
-    def writes(self, sender: Sender) -> None:
+    def writes(self, write_out: Callable[[], None]) -> None:
         """There is something to write once all answers of this turn are made."""
-        senders = self._senders
-        if not senders:
+        writers = self._writers
+        if not writers:
             self.turn.later(self._write_out)
-        senders.append(sender)
+        writers.append(write_out)
 
     def _write_out(self) -> None:
-        senders, self._senders = self._senders, []
-        for sender in senders:
-            sender.write_out()
+        writers, self._writers = self._writers, []
+        for write_out in writers:
+            write_out()
 
     # -- who comes and goes ----------------------------------------------------------------------------------
 
-    def admit(self, connection: Guest) -> Refusal | None:
+    def admit(self, connection: Connection) -> Refusal | None:
         """Counts a new connection; the refusal where there is no room for it."""
         most = self.limits.max_connections
         if len(self.connections) >= most:
@@ -155,7 +152,7 @@ class House:
                 connections=len(gone),
             )
 
-    def forget(self, connection: Guest) -> None:
+    def forget(self, connection: Connection) -> None:
         """A connection is closed."""
         self.deadlines.forget(connection)
         self.connections.discard(connection)

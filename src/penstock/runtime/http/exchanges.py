@@ -1,15 +1,14 @@
-"""The requests of one connection that are under way; their answers leave in the order of the requests."""
+"""The exchanges of one connection: requests that are under way, and their answers, which leave in the order of the requests."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable
 
 from penstock.runtime.http.answers import CLOSE, KEEP_ALIVE, encode_answer, plain_refusal
-from penstock.runtime.http.exchange import Exchange
-from penstock.runtime.http.house import House
+from penstock.runtime.http.server_state import Connection, HttpServerState
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
 
@@ -19,24 +18,68 @@ UNSENT_BYTES = 64 * 1024
 """More than this does not wait for the end of the turn, so that a client which does not read is noticed."""
 FAILED = "The request failed inside the server; its log says why."
 
-
-class Owner(Protocol):
-    """A connection, as far as its exchanges know it."""
-
-    transport: asyncio.Transport
-    ended: bool
-    """Whether the client said that it sends nothing more."""
-
-    @property
-    def address(self) -> str: ...
-    @property
-    def begun(self) -> bool: ...
-    def has_room(self) -> None: ...
-    def finish(self, *, linger: bool) -> None: ...
+Cancel = Callable[[], None]
 
 
-class UnderWay:
-    """Exchanges in the order of their requests."""
+class Exchange:
+    """One request and its answer, which may be given at once or much later: a place in the order of answers of a connection.
+
+    It first waits with its request, then is under way, and is neither when its answer is
+    written or nobody is there any more to read it.
+    """
+
+    __slots__ = (
+        "bodiless",
+        "cancel",
+        "exchanges",
+        "keep_alive",
+        "linger",
+        "old_version",
+        "request",
+        "response",
+        "size",
+    )
+
+    def __init__(
+        self, request: HttpRequest | None, keep_alive: bool, old_version: bool, bodiless: bool
+    ) -> None:
+        self.request = request
+        """What the handler is yet to be given; a refusal never has one."""
+        self.keep_alive = keep_alive
+        self.old_version = old_version
+        """Whether the client speaks HTTP/1.0."""
+        self.bodiless = bodiless
+        """Whether the answer is to HEAD."""
+        self.linger = False
+        """Whether the client may still be sending what nobody reads."""
+        self.size = 0
+        """What it counts against the budget of all connections."""
+        self.exchanges: Exchanges | None = None
+        """Those of its connection, while it is under way."""
+        self.response: HttpResponse | None = None
+        self.cancel: Cancel | None = None
+
+    def reply(self, response: HttpResponse) -> None:
+        """Takes the answer; only the first counts, and none once the client is gone."""
+        exchanges = self.exchanges
+        if exchanges is None or self.response is not None:
+            return
+        self.response = response
+        exchanges.answered(self)
+
+    def abandon(self) -> None:
+        """The client is gone: whoever works on the answer may stop."""
+        self.exchanges = None
+        cancel, self.cancel = self.cancel, None
+        if cancel is not None and self.response is None:
+            try:
+                cancel()
+            except Exception:
+                log.exception("could not cancel a request: this is a defect of Penstock; please report it")
+
+
+class Exchanges:
+    """Those of one connection, in the order of their requests."""
 
     __slots__ = (
         "_connection",
@@ -44,14 +87,14 @@ class UnderWay:
         "_size",
         "_unsent",
         "_unsent_bytes",
-        "exchanges",
         "sent_unread_bytes",
         "served",
+        "under_way",
         "unread",
         "used_at",
     )
 
-    def __init__(self, connection: Owner, server: House) -> None:
+    def __init__(self, connection: Connection, server: HttpServerState) -> None:
         self._connection = connection
         self._server = server
         self._size = 0
@@ -59,7 +102,7 @@ class UnderWay:
         self._unsent: list[bytes] = []
         """What waits until all answers of this turn are made."""
         self._unsent_bytes = 0
-        self.exchanges: deque[Exchange] = deque()
+        self.under_way: deque[Exchange] = deque()
         self.unread = False
         """Whether the client has more to read than it may leave lying about."""
         self.sent_unread_bytes = 0
@@ -73,7 +116,7 @@ class UnderWay:
     def full(self) -> bool:
         """Whether no further request may join."""
         limits = self._server.limits
-        return self.unread or len(self.exchanges) >= limits.pipelined or self._size > limits.body_bytes
+        return self.unread or len(self.under_way) >= limits.pipelined or self._size > limits.body_bytes
 
     def count(self, exchange: Exchange, size: int) -> None:
         """What an exchange keeps in memory while it is here."""
@@ -90,19 +133,19 @@ class UnderWay:
 
     def answered(self, exchange: Exchange) -> None:
         """An answer is there: it leaves when it is its turn, and makes room for what waits."""
-        exchanges = self.exchanges
-        if exchanges[0] is not exchange:
+        under_way = self.under_way
+        if under_way[0] is not exchange:
             if exchange.response is not None:
                 self.count(exchange, len(exchange.response.body))
             return
-        self._write(exchanges.popleft())
-        while exchanges and exchanges[0].response is not None:
-            self._write(exchanges.popleft())
+        self._write(under_way.popleft())
+        while under_way and under_way[0].response is not None:
+            self._write(under_way.popleft())
         self._connection.has_room()
 
     def _write(self, exchange: Exchange) -> None:
         server, connection, response = self._server, self._connection, exchange.response
-        exchange.under_way = exchange.cancel = None
+        exchange.exchanges = exchange.cancel = None
         if exchange.size:
             self._uncount(exchange)
         close = not exchange.keep_alive or ((server.stopping or connection.ended) and not connection.begun)
@@ -126,7 +169,7 @@ class UnderWay:
         """Sends at the end of the turn, or at once when it is much."""
         unsent = self._unsent
         if not unsent:
-            self._server.writes(self)
+            self._server.writes(self.write_out)
         if isinstance(encoded, list):
             unsent += encoded
             self._unsent_bytes += sum(map(len, encoded))
@@ -157,7 +200,7 @@ class UnderWay:
 
     def first_cancellable(self) -> int | None:
         """The place of the first request that can be cancelled; nothing after it can be answered without it."""
-        for place, exchange in enumerate(self.exchanges):
+        for place, exchange in enumerate(self.under_way):
             if exchange.response is None and exchange.cancel is not None:
                 return place
         return None
@@ -165,8 +208,8 @@ class UnderWay:
     def abandon(self, kept: int) -> None:
         """Nobody is there any more to read the answers, but for those of the first ones."""
         abandoned = []
-        while len(self.exchanges) > kept:
-            exchange = self.exchanges.pop()
+        while len(self.under_way) > kept:
+            exchange = self.under_way.pop()
             self._uncount(exchange)
             abandoned.append(exchange)
         for exchange in reversed(abandoned):
