@@ -17,6 +17,7 @@ from penstock.wire.credentials import is_this_machine
 CLIENT_NAMES = ("x-forwarded-for", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 """Headers in which proxies and tunnels name the client whose request they hand on."""
 FORWARDED = "forwarded"
+_FORWARDING = frozenset((FORWARDED, *CLIENT_NAMES))
 BROWSER = "Mozilla/"
 """What every browser's `User-Agent` begins with, and that of some programs (Celery's transport)."""
 MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign requests with its key."
@@ -52,8 +53,9 @@ def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bo
     if not is_loopback(address):
         return _FOREIGN_CLIENT
     # A tunnel or proxy that nobody has told us of says so too; a client of this machine has no reason to.
-    if FORWARDED in headers or not all(
-        _all_loopback(headers[name]) for name in CLIENT_NAMES if name in headers
+    if not _FORWARDING.isdisjoint(headers) and (
+        FORWARDED in headers
+        or not all(_all_loopback(headers[name]) for name in CLIENT_NAMES if name in headers)
     ):
         return _FOREIGN_CLIENT
     return None

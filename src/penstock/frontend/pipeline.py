@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.frontend.actions.table import ACTIONS
+from penstock.frontend.actions.table import ACTIONS, Action
 from penstock.frontend.authorize import authorize, is_allowed_alone
 from penstock.frontend.batching.deduplicate import deduplication_scope
 from penstock.frontend.context import Context
@@ -57,6 +57,7 @@ class Pipeline:
     """Everything one request needs to remember until it is answered."""
 
     __slots__ = (
+        "_action",
         "_call",
         "_found",
         "_front",
@@ -71,6 +72,7 @@ class Pipeline:
         "_started_us",
         "_targets",
         "_wall_ms",
+        "_worked_on",
     )
 
     def __init__(
@@ -87,7 +89,10 @@ class Pipeline:
         self._protocol = Protocol.NONE
         self._session: Session | None = None
         self._call: Call | None = None
+        self._action: Action | None = None
         self._targets: Targets = ()
+        self._worked_on: Target | None = None
+        """The first of the targets, where the action works on it."""
         self._found: Found = ()
         """The queues of the targets, as far as they exist."""
         self._runner: StepRunner[None, int] | None = None
@@ -100,7 +105,8 @@ class Pipeline:
         """
         runner = self._runner = StepRunner(self._steps(), self._front.world, self._ended)
         runner.start()
-        return self._cancel if self._may_wait() else None
+        action = self._action
+        return self._cancel if action is not None and action.may_wait else None
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -143,13 +149,16 @@ class Pipeline:
         except SqsError:
             front.throttle.admit(session.user, None, 1, self._now_ms)
             raise
-        self._targets = ACTIONS[call.action.name].targets(front.home, call, session)
+        action = self._action = ACTIONS[call.action.name]
+        targets = self._targets = action.targets(front.home, call, session)
+        if targets[0].use is Use.WORKS_ON:
+            self._worked_on = targets[0]
         return call
 
     def _remembered(self) -> tuple[ResolvedQueue] | None:
         """The only queue of most requests, where it is known from requests before."""
-        target = self._targets[0]
-        if target.use is not Use.WORKS_ON:
+        target = self._worked_on
+        if target is None:
             return None
         queue = self._front.queues.remembered(target.native_name, self._now_ms)
         if queue is None:
@@ -189,16 +198,15 @@ class Pipeline:
 
     def _throttle(self, session: Session, call: Call, found: Found, gone: ResolvedQueue | None) -> None:
         """Raises where a limit is used up. A request that is tried once more has been charged."""
-        throttle, target = self._front.throttle, self._targets[0]
+        throttle, target = self._front.throttle, self._worked_on
         if gone is None and not throttle.is_idle:
-            works = target.use is Use.WORKS_ON
-            queue = target.native_name if works and found[0] is not None else None
-            throttle.admit(session.user, queue, call.entries if works else 1, self._now_ms)
+            queue = target.native_name if target is not None and found[0] is not None else None
+            throttle.admit(session.user, queue, call.entries if target is not None else 1, self._now_ms)
 
     def _dispatch(self, session: Session, call: Call, found: Found, scope: DeduplicationScope) -> Steps[Any]:
         """The function of the action is next."""
         front, action, queue = self._front, ACTIONS[call.action.name], None
-        if self._targets[0].use is Use.WORKS_ON:
+        if self._worked_on is not None:
             queue = found[0]
             if queue is None:
                 raise queue_does_not_exist()
@@ -224,10 +232,11 @@ class Pipeline:
 
     def _made_again(self, error: PenstockError, gone: ResolvedQueue | None) -> ResolvedQueue:
         """The queue that is gone, where another may have been made in its place unknown to us; else raises."""
-        queue = self._found[0] if self._targets[0].use is Use.WORKS_ON else None
-        if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue is None or gone is not None:
+        target = self._worked_on
+        queue = self._found[0] if target is not None else None
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND or target is None or queue is None or gone is not None:
             raise error
-        self._front.queues.forget(self._targets[0].native_name)
+        self._front.queues.forget(target.native_name)
         return queue
 
     def _record_usage(self, result: Any) -> None:
@@ -272,7 +281,7 @@ class Pipeline:
     def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
         """What is recorded of it; bytes are what went over the wire without headers."""
         call, session, body = self._call, self._session, self._request.body
-        target = self._worked_on()
+        target = self._worked_on
         return usage_row(
             time_ms=self._now_ms,
             account=session.account if session is not None else "",
@@ -294,7 +303,7 @@ class Pipeline:
             case SqsError():
                 return raised
             case PenstockError():
-                target = self._worked_on()
+                target = self._worked_on
                 if raised.code is ErrorCode.QUEUE_NOT_FOUND and target is not None:
                     self._front.queues.forget(target.native_name)
                 return sqs_error_of(raised)
@@ -310,10 +319,6 @@ class Pipeline:
                     exc_info=raised,
                 )
                 return internal_failure()
-
-    def _worked_on(self) -> Target | None:
-        target = self._targets[0] if self._targets else None
-        return target if target is not None and target.use is Use.WORKS_ON else None
 
     # -- a request that waits, and its end -------------------------------------------------------------------
 
@@ -360,12 +365,9 @@ class Pipeline:
         runner.abandon()
         return True
 
-    def _may_wait(self) -> bool:
-        return self._call is not None and ACTIONS[self._call.action.name].may_wait
-
     def _ended(self, result: Exception | None) -> None:
         self._runner = None
-        if self._may_wait():
+        if self._action is not None and self._action.may_wait:
             self._front.waiting.discard(self)
         if result is not None:
             raise result

@@ -15,4 +15,4 @@ class RequestIds:
 
     def next(self) -> str:
         """The next id."""
-        return f"{self._prefix}{next(self._numbers):012x}"
+        return self._prefix + next(self._numbers).to_bytes(6, "big").hex()  # `012x` takes twice as long

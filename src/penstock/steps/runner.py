@@ -59,8 +59,9 @@ class StepRunner(Generic[Result, Handle]):
         self._ended = ended
         self._step: Step | None = None
         self._under_way: Sequence[Handle | None] = ()
-        self._outcomes: list[Outcome | None] = []
-        self._unanswered = 0
+        # Set by steps that ask for several things: most requests have none.
+        self._outcomes: list[Outcome | None]
+        self._unanswered: int
         self._is_stopped = self._is_abandoned = False
 
     def start(self) -> None:
@@ -85,16 +86,14 @@ class StepRunner(Generic[Result, Handle]):
             step = proceed(value)
         except StopIteration as end:
             self._ended(end.value)
+            return
         except Exception as error:
             self._ended(error)
-        else:
-            self._step = step
-            if isinstance(step, _SEVERAL):
-                self._carry_out_several(step)
-            else:
-                self._start(step)
-
-    def _start(self, step: Single) -> None:
+            return
+        self._step = step
+        if isinstance(step, _SEVERAL):
+            self._carry_out_several(step)
+            return
         try:
             self._under_way = (self._world.start(step, self._done),)
         except Exception as error:  # the request has to be answered, and it alone fails

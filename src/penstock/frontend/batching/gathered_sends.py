@@ -65,7 +65,10 @@ class GatheredSends:
             gathered = waiting[queue_id] = _Gathered()
         gathered.requests.append((bodies, attributes, done))
         gathered.messages += len(bodies)
-        self._bytes += sum(map(len, bodies)) + sum(map(len, attributes))
+        if len(bodies) == 1:  # as most are: 0.1 µs against 0.4
+            self._bytes += len(bodies[0]) + len(attributes[0])
+        else:
+            self._bytes += sum(map(len, bodies)) + sum(map(len, attributes))
         if self._bytes >= BYTES or gathered.messages >= MESSAGES:
             self._send_all()
         elif is_first:

@@ -20,6 +20,7 @@ from penstock.sqs.signing.signing_keys import SERVICE, TERMINATOR
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 HEADER_CHARACTERS = 4096
+TIMESTAMP_CHARACTERS = 16
 SIGNED_HEADERS = 64
 EXPIRES_SECONDS_MAX = 604_800
 
@@ -149,8 +150,8 @@ def _signing_time(request: HttpRequest) -> tuple[str, int]:
         raise incomplete(
             "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header."
         )
-    if _TIMESTAMP.fullmatch(text):
-        return text, _epoch_s(text)
+    if len(text) == TIMESTAMP_CHARACTERS and (signed_at_s := seconds_of(text)) is not None:
+        return text, signed_at_s
     try:  # the form of HTTP's own dates
         moment = datetime.strptime(text[:64], "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=UTC)
     except ValueError:

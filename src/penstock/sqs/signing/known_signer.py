@@ -12,13 +12,12 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from penstock.sqs.protocols.http import HttpRequest
-from penstock.sqs.signing.authorization import ALGORITHM, Scope, seconds_of
+from penstock.sqs.signing.authorization import ALGORITHM, TIMESTAMP_CHARACTERS, Scope, seconds_of
 from penstock.sqs.signing.canonical_request import canonical_path
 from penstock.sqs.signing.signature import PAYLOAD, SKEW_SECONDS, TARGET, UNSIGNED
 from penstock.sqs.signing.signing_keys import SERVICE, TERMINATOR, Hash, SigningKey, sha256_hex
 
 SIGNATURE_CHARACTERS = 64
-TIMESTAMP_CHARACTERS = 16
 REMEMBERED = 4
 """So many kinds of requests a second: sends, batches, receives and deletes. Ten thousand signers may be known."""
 REMEMBERED_CHARACTERS = 4096
