@@ -19,7 +19,8 @@ from penstock.cluster.layout.entries import (
     UncleanEntry,
 )
 from penstock.cluster.layout.partition_settings import share_of
-from penstock.cluster.layout.positions import asked_of, is_led
+from penstock.cluster.layout.positions import asked_of
+from penstock.cluster.layout.serving import is_led
 from penstock.cluster.layout.view import ClusterView
 from penstock.cluster.manager.decide import decide
 from penstock.cluster.manager.placement import Census, first_entries, place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
-from penstock.cluster.membership.departure import departure
+from penstock.cluster.manager.departure import departure
 from penstock.model.settings import QueueSettings
 
 SETTINGS = QueueSettings(replicas=3)

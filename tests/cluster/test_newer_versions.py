@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.decoder import partitions_in
 from penstock.cluster.layout.entries import (
     CapacityEntry,
     DrainEntry,
@@ -118,4 +119,5 @@ def test_entries_that_cannot_be_read_do_not_hide_the_others() -> None:
         b"{",
         layout.encode(PARTITION),
     ]
-    assert list(layout.readable(layout.decode_partition, values)) == [PARTITION, PARTITION]
+    stored = [(layout.partition_key(1), value, version) for version, value in enumerate(values)]
+    assert list(partitions_in(stored)) == [(PARTITION, 0), (PARTITION, 3)]

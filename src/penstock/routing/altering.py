@@ -106,7 +106,7 @@ def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
             return share  # it is deleted
         share = share_of(says.settings)
         entry = decode_partition(stored.value)
-        settings = carried(share, entry.settings, len(entry.in_sync))
+        settings = carried(share, entry)
         if entry.settings == settings and entry.settings_version >= present.version:
             return settings
         try:

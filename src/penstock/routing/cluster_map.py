@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import msgspec
-
+from penstock.cluster.layout.decoder import (
+    CapacityNews,
+    DrainNews,
+    NodeNews,
+    PartitionNews,
+    QueueNews,
+    Trouble,
+    decode,
+)
 from penstock.cluster.layout.entries import (
     CAPACITY,
     DRAINS,
@@ -20,24 +27,14 @@ from penstock.cluster.layout.entries import (
     NodeEntry,
     PartitionEntry,
     QueueEntry,
-    decode_capacity,
-    decode_node,
-    decode_partition,
-    decode_queue,
 )
+from penstock.cluster.layout.serving import Leader, Server, server_of
 from penstock.cluster.manager.placement import Census
-from penstock.model.document import TooOldError
 
+FOLLOWED = (NODES, QUEUES, PARTITIONS, CAPACITY, DRAINS)
+"""The entries that a front end hears of."""
 DEPARTED_AT_MOST = 4_096
 """So many queues that are gone are remembered, so that nobody waits for news of them."""
-
-
-class Leader(NamedTuple):
-    """Who serves a partition, under which epoch, and where."""
-
-    node: str
-    address: str
-    epoch: int
 
 
 class Home(NamedTuple):
@@ -54,6 +51,8 @@ class ClusterMap:
         self.nodes: dict[str, NodeEntry] = {}
         """Those that live, as far as is known."""
         self.partitions: dict[int, PartitionEntry] = {}
+        self._servers: dict[int, Server] = {}
+        """By partition: the node that serves it."""
         self.capacity: dict[str, CapacityEntry] = {}
         """By queue: what the data pipeline has worked out about it."""
         self.census = Census()
@@ -80,31 +79,19 @@ class ClusterMap:
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Takes in an entry as it became, or that it is gone; one that cannot be read counts as gone."""
-        known = None
-        if key.startswith(QUEUES):
-            self._too_new.pop(key.removeprefix(QUEUES), None)
-            known = self._queues.get(key.removeprefix(QUEUES))
-        try:
-            if key.startswith(PARTITIONS):
-                self._take_partition(key, value)
-            elif key.startswith(QUEUES):
-                self._take_queue(key, value)
-            elif key.startswith(NODES):
-                self._take_node(key, value)
-            elif key.startswith(CAPACITY):
-                self._take_capacity(key.removeprefix(CAPACITY), value)
-            elif key.startswith(DRAINS):
-                self._take_drain(key.removeprefix(DRAINS), value)
-            else:
+        match decode(key, value, FOLLOWED):
+            case PartitionNews(partition, entry):
+                self._take_partition(partition, entry)
+            case QueueNews(name, queue, trouble):
+                self._take_queue(name, queue, trouble)
+            case NodeNews(name, node):
+                self._take_node(name, node)
+            case CapacityNews(name, capacity):
+                self._take_capacity(name, capacity)
+            case DrainNews(name, drain):
+                self._take_drain(name, drains=drain is not None)
+            case _:
                 return
-        except (msgspec.DecodeError, ValueError) as error:
-            if value is not None:
-                self.apply(key, None)
-            if key.startswith(QUEUES) and isinstance(error, TooOldError):
-                self._too_new[key.removeprefix(QUEUES)] = error.message
-                if known is not None:
-                    self._departed.pop(known.queue_id, None)  # it is there, for others
-            return
         self.touch(key)
 
     def touch(self, key: str) -> None:
@@ -112,24 +99,26 @@ class ClusterMap:
         for listener in self._listeners:
             listener(key)
 
-    def _take_partition(self, key: str, value: bytes | None) -> None:
-        entry = decode_partition(value) if value is not None else None
+    def _take_partition(self, partition: int, entry: PartitionEntry | None) -> None:
         if entry is not None:
             self.ids_above = max(self.ids_above, entry.partition + 1)
         if entry is not None and entry.deleted:
             entry = None  # for clients it is gone, whatever its primary still has to do
-        before = self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
+        before = self.partitions.pop(partition, None)
+        self._servers.pop(partition, None)
         if before is not None:
             self.census.count(before, -1)
         if entry is not None:
-            self.partitions[entry.partition] = entry
+            self.partitions[partition] = entry
+            if (server := server_of(entry)) is not None:
+                self._servers[partition] = server
             self.census.count(entry)
-            self._homes[entry.partition] = Home(entry.queue_id, entry.ordinal)
+            self._homes[partition] = Home(entry.queue_id, entry.ordinal)
         elif before is not None and before.queue_id not in self._incarnations:
-            self._homes.pop(before.partition, None)
+            self._homes.pop(partition, None)
 
-    def _take_queue(self, key: str, value: bytes | None) -> None:
-        name = key.removeprefix(QUEUES)
+    def _take_queue(self, name: str, entry: QueueEntry | None, trouble: Trouble | None) -> None:
+        self._too_new.pop(name, None)
         before = self._queues.pop(name, None)
         if before is not None:
             self._incarnations.pop(before.queue_id, None)
@@ -137,9 +126,12 @@ class ClusterMap:
             for partition in before.partitions:
                 if partition not in self.partitions:
                     self._homes.pop(partition, None)
-        if value is None:
+        if trouble is not None and trouble.is_too_new:
+            self._too_new[name] = trouble.why
+            if before is not None:
+                self._departed.pop(before.queue_id, None)  # it is there, for others
+        if entry is None:
             return
-        entry = decode_queue(value)
         self.ids_above = max(self.ids_above, entry.queue_id + 1, *(one + 1 for one in entry.partitions))
         self._queues[name] = entry
         self._departed.pop(entry.queue_id, None)
@@ -153,26 +145,25 @@ class ClusterMap:
         if len(self._departed) > DEPARTED_AT_MOST:
             del self._departed[next(iter(self._departed))]
 
-    def _take_node(self, key: str, value: bytes | None) -> None:
-        if value is None:
-            self.nodes.pop(key.removeprefix(NODES), None)
+    def _take_node(self, node: str, entry: NodeEntry | None) -> None:
+        if entry is None:
+            self.nodes.pop(node, None)
         else:
-            entry = decode_node(value)
             self.nodes[entry.node] = entry
             self._last_known[entry.node] = entry.native
 
-    def _take_capacity(self, queue: str, value: bytes | None) -> None:
-        if value is None:
+    def _take_capacity(self, queue: str, entry: CapacityEntry | None) -> None:
+        if entry is None:
             self.capacity.pop(queue, None)
         else:
-            self.capacity[queue] = decode_capacity(value)
+            self.capacity[queue] = entry
 
-    def _take_drain(self, node: str, value: bytes | None) -> None:
-        if value is not None:
+    def _take_drain(self, node: str, *, drains: bool) -> None:
+        if drains:
             self._draining.add(node)
             return
         self._draining.discard(node)
-        if node not in self.nodes and not any(entry.primary == node for entry in self.partitions.values()):
+        if node not in self.nodes and not self.census.led.get(node):
             self._last_known.pop(node, None)  # removed for good: nobody waits for it to come back
 
     # -- questions -------------------------------------------------------------------------------------------
@@ -219,11 +210,11 @@ class ClusterMap:
 
     def leader(self, partition: int) -> Leader | None:
         """Who serves a partition; None while nobody is known to."""
-        entry = self.partitions.get(partition)
-        if entry is None or entry.primary is None or entry.serving != entry.epoch:
+        server = self._servers.get(partition)
+        if server is None:
             return None
-        address = self._last_known.get(entry.primary)
-        return Leader(entry.primary, address, entry.epoch) if address is not None else None
+        address = self._last_known.get(server.node)
+        return Leader(server.node, address, server.epoch) if address is not None else None
 
     def reader_door(self, partition: int) -> str:
         """Where the log of a partition is read with a ticket; empty where nobody is known to take one."""
@@ -237,10 +228,7 @@ class ClusterMap:
 
     def is_needed(self, address: str) -> bool:
         """Whether a node that was there last leads anything, dead or not."""
-        return any(
-            entry.primary is not None and self._last_known.get(entry.primary) == address
-            for entry in self.partitions.values()
-        )
+        return any(count and self._last_known.get(node) == address for node, count in self.census.led.items())
 
     def open_nodes(self) -> list[NodeEntry]:
         """Those that live and may be given partitions; one that is about to stop would hand them over again."""
@@ -252,8 +240,7 @@ class ClusterMap:
 
     def ever_known(self) -> set[str]:
         """The nodes that live, that have lived while this map was made, and that hold anything."""
-        held = {node for entry in self.partitions.values() for node in entry.replicas}
-        return held.union(self._last_known)
+        return {node for node, count in self.census.held.items() if count}.union(self._last_known)
 
     def serves(self, queue: QueueEntry) -> bool:
         """Whether every partition of a queue is served."""

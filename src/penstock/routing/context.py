@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.cluster.layout.entries import PARTITIONS, QueueEntry, queue_key
+from penstock.cluster.layout.decoder import partition_of_key
+from penstock.cluster.layout.entries import QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.send_turns import SendTurns
@@ -83,10 +84,9 @@ class RoutingContext:
 
     def _changed(self, key: str) -> None:
         """Partitions that are no more need no numbers."""
-        if key.startswith(PARTITIONS):
-            partition = int(key.removeprefix(PARTITIONS))
-            if partition not in self.map.partitions:
-                self._highest_forgotten = max(self._highest_forgotten, self._numbers.pop(partition, 0))
+        partition = partition_of_key(key)
+        if partition is not None and partition not in self.map.partitions:
+            self._highest_forgotten = max(self._highest_forgotten, self._numbers.pop(partition, 0))
 
     def next_number(self, partition: int) -> int:
         """The number of the next batch of this router's own for a partition."""

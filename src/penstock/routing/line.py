@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from penstock.cluster.layout.serving import Leader
 from penstock.routing.attempts import NOT_TWICE
 from penstock.routing.line_call import Call, Route, State
 
@@ -39,8 +40,8 @@ class Line:
         self.wake_at = NEVER
         self.pushed_at = NEVER
         """For when a timer was asked for."""
-        self.abandons: deque[tuple[float, int]] = deque()
-        """(when, epoch): from when on answers of earlier epochs are no longer waited for."""
+        self.abandons: deque[tuple[float, Leader]] = deque()
+        """(when, leader): from when on answers of the leaders before this one are no longer waited for."""
         self._tails: dict[int, Call] = {}
         """By producer: its send with the highest number."""
         self._mixed: set[int] = set()
@@ -125,14 +126,14 @@ class Line:
             return True
         return bool(self.routes) and (len(self.routes) > 1 or route not in self.routes)
 
-    def asked_before(self, epoch: int) -> list[Call]:
-        """What a node was asked under an earlier epoch, has not answered, and another may be asked."""
+    def asked_before(self, leader: Leader) -> list[Call]:
+        """What a leader before this one was asked, has not answered, and another may be asked."""
         return [
             call
             for call in self.calls
             if call.state is State.UNDER_WAY
             and call.leader is not None
-            and call.leader.epoch < epoch
+            and call.leader.was_before(leader)
             and not isinstance(call.ask.request, NOT_TWICE)
         ]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from penstock.cluster.layout.serving import Leader
 from penstock.model.errors import PenstockError
 from penstock.routing.attempts import WAITING, Attempts
-from penstock.routing.cluster_map import Leader
 from penstock.steps.step import Ask, Outcome
 from penstock.wire.messages import Request, Send
 

@@ -16,10 +16,12 @@ from typing import Protocol
 
 import msgspec
 
-from penstock.cluster.layout.entries import NODES, PARTITIONS, partition_key, queue_key
+from penstock.cluster.layout.decoder import node_of_key, partition_of_key
+from penstock.cluster.layout.entries import partition_key, queue_key
+from penstock.cluster.layout.serving import Leader, has_other_replicas
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.attempts import WAITING, shortened
-from penstock.routing.cluster_map import ClusterMap, Leader
+from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.line import NEVER, Line
 from penstock.routing.line_call import Call, Cancel, Done, Effect, Finish, LookUp, State, Transmit
 from penstock.steps.step import Ask, Outcome, Reply
@@ -149,19 +151,19 @@ class PartitionLines:
 
     def changed(self, key: str, now: float) -> None:
         """An entry of the map has changed."""
-        if key.startswith(PARTITIONS):
-            partition = int(key.removeprefix(PARTITIONS))
+        partition = partition_of_key(key)
+        if partition is not None:
             if partition not in self._map.partitions:
                 self._looked.pop(partition, None)
             line = self._lines.get(partition)
             if line is None:
                 return
             leader = self._map.leader(partition)
-            if leader is not None and line.asked_before(leader.epoch):
-                line.abandons.append((now + DEPOSED_SECONDS, leader.epoch))
+            if leader is not None and line.asked_before(leader):
+                line.abandons.append((now + DEPOSED_SECONDS, leader))
             self._go_on(line, now)
             self._forget_if_gone(line)
-        elif key.startswith(NODES):
+        elif node_of_key(key) is not None:
             for line in [line for line in self._lines.values() if line.parked]:
                 self._go_on(line, now)
 
@@ -224,7 +226,7 @@ class PartitionLines:
 
     def _asks_again(self, call: Call, error: PenstockError) -> bool:
         entry = self._map.partitions.get(call.ask.partition)
-        others_have_it = entry is not None and len(entry.replicas) > 1
+        others_have_it = entry is not None and has_other_replicas(entry)
         return call.asks_again(call.ask.request, error, others_have_it=others_have_it)
 
     def _end(
@@ -318,9 +320,9 @@ class PartitionLines:
             heappush(self._wakes, (next_at, line.partition))
         line.pushed_at = next_at
 
-    def _abandon(self, line: Line, epoch: int, now: float) -> None:
+    def _abandon(self, line: Line, leader: Leader, now: float) -> None:
         """A node that was deposed and does not answer is waited for no longer."""
-        for call in line.asked_before(epoch):
+        for call in line.asked_before(leader):
             call.attempt += 1
             call.uncertain = True
             node = call.leader.node if call.leader is not None else ""

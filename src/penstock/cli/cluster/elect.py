@@ -79,7 +79,7 @@ def _stuck(view: ClusterView, name: str, ordinal: int) -> PartitionEntry:
 
 
 async def _allow(store: MetadataStore, entry: PartitionEntry) -> None:
-    from penstock.cluster.layout.entries import UncleanEntry, encode, unclean_key
+    from penstock.cluster.layout.elections import unclean_allowed
+    from penstock.cluster.layout.entries import encode, unclean_key
 
-    order = UncleanEntry(partition=entry.partition, epoch=entry.epoch)
-    await store.put(unclean_key(entry.partition), encode(order))
+    await store.put(unclean_key(entry.partition), encode(unclean_allowed(entry)))

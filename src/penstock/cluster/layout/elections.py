@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
+from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, UncleanEntry
 
 
 def elected(
@@ -39,3 +39,8 @@ def handed_over(entry: PartitionEntry, successor: NodeEntry) -> PartitionEntry:
     return elected(
         entry, successor, f"{entry.primary} handed over to {successor.node}, which has everything it had"
     )
+
+
+def unclean_allowed(entry: PartitionEntry) -> UncleanEntry:
+    """An operator's word that after the present epoch a replica may lead which is not in sync."""
+    return UncleanEntry(partition=entry.partition, epoch=entry.epoch)

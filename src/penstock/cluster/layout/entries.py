@@ -9,8 +9,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -282,15 +281,3 @@ decode_positions = msgspec.json.Decoder(PositionsEntry).decode
 decode_unclean = DocumentReader[UncleanEntry](UncleanEntry).decode
 decode_ids = DocumentReader[IdsEntry](IdsEntry).decode
 decode_capacity = msgspec.json.Decoder(CapacityEntry).decode
-
-
-Kind = TypeVar("Kind")
-
-
-def readable(decode: Callable[[bytes], Kind], values: Iterable[bytes]) -> Iterator[Kind]:
-    """Entries, but for those that this version cannot read: whoever follows the layout says which those are."""
-    for value in values:
-        try:
-            yield decode(value)
-        except msgspec.MsgspecError:
-            continue

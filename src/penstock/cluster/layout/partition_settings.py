@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.settings import SETTINGS, QueueSettings
 
 
@@ -19,11 +20,12 @@ def share_of(settings: QueueSettings) -> QueueSettings:
     return msgspec.structs.replace(settings, **shares)
 
 
-def carried(share: QueueSettings, present: QueueSettings, in_sync: int) -> QueueSettings:
+def carried(share: QueueSettings, entry: PartitionEntry) -> QueueSettings:
     """The settings that a partition goes by now: all of its share, but more replicas only once enough are in sync.
 
     Otherwise a queue that is given replicas would refuse sends until they have caught up.
     """
-    if share.replicas <= present.replicas or in_sync >= share.least_in_sync:
+    present = entry.settings
+    if share.replicas <= present.replicas or len(entry.in_sync) >= share.least_in_sync:
         return share
     return msgspec.structs.replace(share, replicas=present.replicas, min_in_sync=present.min_in_sync)

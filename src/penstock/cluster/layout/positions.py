@@ -12,12 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position, PositionsEntry
-
-
-def is_led(entry: PartitionEntry, nodes: Mapping[str, NodeEntry]) -> bool:
-    """Whether the primary lives, and has lived without a gap since it was given the partition."""
-    primary = nodes.get(entry.primary) if entry.primary is not None else None
-    return primary is not None and primary.started_ms == entry.primary_started_ms
+from penstock.cluster.layout.serving import is_led
 
 
 def asked_of(node: str, partitions: Iterable[PartitionEntry], nodes: Mapping[str, NodeEntry]) -> list[int]:

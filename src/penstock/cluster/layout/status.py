@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from penstock.cluster.layout.entries import PartitionEntry
-from penstock.cluster.layout.positions import is_led
+from penstock.cluster.layout.serving import is_led, server_of
 from penstock.cluster.layout.view import ClusterView
 from penstock.cluster.manager.placement import Census
 
@@ -88,7 +88,7 @@ def _judge(view: ClusterView, entry: PartitionEntry) -> tuple[bool, str]:
                 f"{entry.primary} is gone, and no replica in sync is alive ({', '.join(entry.in_sync)})",
             )
         return False, f"{entry.primary} is gone, an election is under way"
-    if entry.serving != entry.epoch:
+    if server_of(entry) is None:
         return False, f"{entry.primary} begins epoch {entry.epoch}: {entry.reason}"
     if entry.deleted:
         return False, entry.reason

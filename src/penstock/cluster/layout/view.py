@@ -5,11 +5,18 @@ Filled change by change. What cannot be read is remembered as such and otherwise
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, assert_never
 
-import msgspec
-
-from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.decoder import (
+    CapacityNews,
+    DrainNews,
+    NodeNews,
+    PartitionNews,
+    PositionsNews,
+    QueueNews,
+    UncleanNews,
+    decode,
+)
 from penstock.cluster.layout.entries import (
     CapacityEntry,
     DrainEntry,
@@ -25,6 +32,7 @@ from penstock.model.settings import QueueSettings
 PREFIX = "cluster/"
 
 SeenEntry = TypeVar("SeenEntry")
+Name = TypeVar("Name", str, int)
 
 
 class Seen(NamedTuple, Generic[SeenEntry]):
@@ -54,66 +62,46 @@ class ClusterView:
 
     def apply(self, key: str, value: bytes | None, version: int, now_ms: int) -> None:
         """An entry is so now; None: it is gone."""
+        news = decode(key, value)
+        if news is None:
+            return
         self.unreadable.pop(key, None)
-        try:
-            self._apply(key, value, version, now_ms)
-        except (msgspec.MsgspecError, ValueError) as error:
-            self._apply(key, None, version, now_ms)
-            self.unreadable[key] = str(error)
-
-    def _apply(self, key: str, value: bytes | None, version: int, now_ms: int) -> None:
-        if key.startswith(layout.PARTITIONS):
-            partition = int(key.removeprefix(layout.PARTITIONS))
-            if value is None:
-                self.partitions.pop(partition, None)
-            else:
-                self.partitions[partition] = Seen(layout.decode_partition(value), version, now_ms)
-        elif key.startswith(layout.QUEUES):
-            name = key.removeprefix(layout.QUEUES)
-            if value is None:
-                self.queues.pop(name, None)
-                self.shares.pop(name, None)
-            else:
-                queue = layout.decode_queue(value)
-                self.queues[name] = Seen(queue, version, now_ms)
-                self.shares[name] = share_of(queue.settings)
-        elif key.startswith(layout.NODES):
-            if value is None:
-                self.members.went(key.removeprefix(layout.NODES), now_ms)
-            else:
-                self.members.came(layout.decode_node(value), now_ms)
-        elif key.startswith(layout.POSITIONS):
-            name = key.removeprefix(layout.POSITIONS)
-            if value is None:
-                self.positions.pop(name, None)
-            else:
-                self.positions[name] = layout.decode_positions(value)
-        elif key.startswith(layout.CAPACITY):
-            name = key.removeprefix(layout.CAPACITY)
-            if value is None:
-                self.capacity.pop(name, None)
-            else:
-                self.capacity[name] = layout.decode_capacity(value)
-        else:
-            self._apply_order(key, value, version, now_ms)
-
-    def _apply_order(self, key: str, value: bytes | None, version: int, now_ms: int) -> None:
-        """What operators say."""
-        if key.startswith(layout.DRAINS):
-            name = key.removeprefix(layout.DRAINS)
-            if value is None:
-                self.drains.pop(name, None)
-                self.members.stop_draining(name)
-            else:
-                drain = _readable_drain(name, value)
-                self.drains[name] = Seen(drain, version, now_ms)
-                self.members.drain(drain)
-        elif key.startswith(layout.UNCLEAN):
-            partition = int(key.removeprefix(layout.UNCLEAN))
-            if value is None:
-                self.unclean.pop(partition, None)
-            else:
-                self.unclean[partition] = Seen(layout.decode_unclean(value), version, now_ms)
+        if news.trouble is not None:
+            self.unreadable[key] = news.trouble.why
+        match news:
+            case PartitionNews(partition_id, entry):
+                _keep(self.partitions, partition_id, entry, version, now_ms)
+            case QueueNews(queue, entry):
+                _keep(self.queues, queue, entry, version, now_ms)
+                if entry is not None:
+                    self.shares[queue] = share_of(entry.settings)
+                else:
+                    self.shares.pop(queue, None)
+            case NodeNews(node, entry):
+                if entry is not None:
+                    self.members.came(entry, now_ms)
+                else:
+                    self.members.went(node, now_ms)
+            case PositionsNews(node, entry):
+                if entry is not None:
+                    self.positions[node] = entry
+                else:
+                    self.positions.pop(node, None)
+            case CapacityNews(queue, entry):
+                if entry is not None:
+                    self.capacity[queue] = entry
+                else:
+                    self.capacity.pop(queue, None)
+            case DrainNews(node, entry):
+                _keep(self.drains, node, entry, version, now_ms)
+                if entry is not None:
+                    self.members.drain(entry)
+                else:
+                    self.members.stop_draining(node)
+            case UncleanNews(partition_id, entry):
+                _keep(self.unclean, partition_id, entry, version, now_ms)
+            case _ as unreachable:
+                assert_never(unreachable)
 
     def queue_of(self, entry: PartitionEntry) -> QueueEntry | None:
         """The queue that a partition belongs to; not another one of the same name."""
@@ -121,9 +109,10 @@ class ClusterView:
         return seen.entry if seen is not None and seen.entry.queue_id == entry.queue_id else None
 
 
-def _readable_drain(node: str, value: bytes) -> DrainEntry:
-    """The key says enough: whatever stands under it, the node is to be emptied."""
-    try:
-        return msgspec.structs.replace(layout.decode_drain(value), node=node)
-    except msgspec.MsgspecError:
-        return DrainEntry(node=node)
+def _keep(
+    seen: dict[Name, Seen[SeenEntry]], name: Name, entry: SeenEntry | None, version: int, now_ms: int
+) -> None:
+    if entry is not None:
+        seen[name] = Seen(entry, version, now_ms)
+    else:
+        seen.pop(name, None)

@@ -15,7 +15,7 @@ import msgspec
 from penstock.cluster.layout.changes import Change, change_partition
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.layout.partition_settings import carried
-from penstock.cluster.layout.positions import is_led
+from penstock.cluster.layout.serving import is_led
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager.failover import depose_unfit, elect, leaderless, spent_orders
 from penstock.cluster.manager.idle_expiry import expire_idle
@@ -117,7 +117,7 @@ def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | N
     version = view.queues[entry.queue].version
     if version < entry.settings_version:
         return None
-    share = carried(view.shares[entry.queue], entry.settings, len(entry.in_sync))
+    share = carried(view.shares[entry.queue], entry)
     if share == entry.settings:
         return None
     reason = f"the settings of {entry.queue} were changed"

@@ -12,7 +12,8 @@ import msgspec
 from penstock.cluster.layout.changes import Change, change_partition
 from penstock.cluster.layout.elections import elected
 from penstock.cluster.layout.entries import PartitionEntry, Position, unclean_key
-from penstock.cluster.layout.positions import heard, is_led
+from penstock.cluster.layout.positions import heard
+from penstock.cluster.layout.serving import is_led
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager.placement import Census
 from penstock.cluster.manager.settings import ManagerSettings

@@ -1,6 +1,6 @@
 """How a node leaves: it says so, hands over what it leads, and stops within a bounded time.
 
-To whom it hands over is decided in `cluster/membership/departure.py`. What is not handed over in time is left to an election.
+To whom it hands over is decided in `cluster/manager/departure.py`. What is not handed over in time is left to an election.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
-from penstock.cluster.membership.departure import departure
+from penstock.cluster.manager.departure import departure
 from penstock.cluster.membership.store_requests import Outcome, Unknown
 
 FAREWELL_MS = 5_000

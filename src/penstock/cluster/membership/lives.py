@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
+from penstock.cluster.layout.serving import lives_of
 
 
 def new_life_ms(
@@ -16,5 +17,5 @@ def new_life_ms(
     it led then. What is in the store is enough to avoid that: only numbers that stand there mean anything.
     """
     known = [entry.started_ms for entry in nodes if entry.node == node]
-    known += [entry.primary_started_ms for entry in partitions if entry.primary == node]
+    known += lives_of(node, partitions)
     return max([now_ms, *(number + 1 for number in known)])

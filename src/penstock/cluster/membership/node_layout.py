@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
-from penstock.cluster.layout import entries as layout
-from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
-from penstock.cluster.layout.positions import asked_of, is_led
+from penstock.cluster.layout.decoder import NameNews, NodeNews, PartitionNews, decode, decode_name
+from penstock.cluster.layout.entries import NODES, PARTITIONS, QUEUES, NodeEntry, PartitionEntry
+from penstock.cluster.layout.positions import asked_of
 from penstock.cluster.membership.store_requests import Outcome, Unknown
-from penstock.model.document import TooOldError
 
 LOOK_MS = 500
 """How often it is looked whether a log that somebody asks about has become longer, or damaged."""
@@ -82,7 +79,7 @@ Effect = (
     | ProposalFailed
     | Unreadable
 )
-FOLLOWED = (layout.NODES, layout.QUEUES, layout.PARTITIONS)
+FOLLOWED = (NODES, QUEUES, PARTITIONS)
 """The entries that a node hears of."""
 
 
@@ -101,15 +98,17 @@ class NodeLayout:
 
     def changed(self, key: str, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         """An entry is so now; None: it is gone."""
-        if key.startswith(layout.NODES):
-            return self._node_changed(key.removeprefix(layout.NODES), value, version)
-        if key.startswith(layout.PARTITIONS):
-            return self._partition_changed(int(key.removeprefix(layout.PARTITIONS)), value, version, now_ms)
-        if key.startswith(layout.QUEUES):
-            name = key.removeprefix(layout.QUEUES)
-            self._early[name] = version, self._queue_changed(name, value)
+        name_news = decode_name(key, value)
+        if name_news is not None:
+            self._early[name_news.queue] = version, _queue_changed(name_news)
             return self.settled(self._settled)
-        return []
+        match decode(key, value, FOLLOWED):
+            case NodeNews() as news:
+                return self._node_changed(news, value, version)
+            case PartitionNews() as news:
+                return self._partition_changed(news, version, now_ms)
+            case _:
+                return []
 
     def settled(self, version: int) -> list[Effect]:
         """Every change up to a version was heard of: what names mean as of then can be relied on."""
@@ -132,46 +131,42 @@ class NodeLayout:
         """What became of the node's wish to change an entry. After a conflict the layout tells what stands there now."""
         return [ProposalFailed(partition)] if isinstance(outcome, Unknown) else []
 
-    def _node_changed(self, name: str, value: bytes | None, version: int) -> list[Effect]:
+    def _node_changed(self, news: NodeNews, value: bytes | None, version: int) -> list[Effect]:
         effects: list[Effect] = []
-        if name == self._name:
+        if news.node == self._name:
             effects.append(OwnEntryHeard(value, version))
-        try:
-            if value is None:
-                self._nodes.pop(name, None)
-            else:
-                self._nodes[name] = layout.decode_node(value)
-        except msgspec.MsgspecError as error:
-            return [*effects, Unreadable(f"the entry of node {name} cannot be read: {error}")]
+        if news.trouble is not None:
+            return [*effects, Unreadable(f"the entry of node {news.node} cannot be read: {news.trouble.why}")]
+        if news.entry is None:
+            self._nodes.pop(news.node, None)
+        else:
+            self._nodes[news.node] = news.entry
         return [*effects, ApplyNodes(self._nodes), self._say_positions()]
 
-    def _queue_changed(self, name: str, value: bytes | None) -> Effect:
-        if value is None:
-            return QueueNamed(name, None)
-        try:
-            queue = layout.decode_named_queue(value)
-        except msgspec.MsgspecError as error:
-            return Unreadable(f"the entry of queue {name} cannot be read: {error}")
-        # One that is being deleted is nowhere to move to, and may never have been made (`cluster/manager/retirement.py`).
-        return QueueNamed(name, queue.queue_id if queue.state == "ready" else None)
-
-    def _partition_changed(self, number: int, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
-        if value is None:
-            self._partitions.pop(number, None)
-            return [EntryGone(number)]
-        try:
-            entry = layout.decode_partition(value)
-        except TooOldError as error:
+    def _partition_changed(self, news: PartitionNews, version: int, now_ms: int) -> list[Effect]:
+        number, entry, trouble = news
+        if trouble is not None and trouble.is_too_new:
             # What the queue promises now is more than this node knows to keep: it serves it no longer.
             self._partitions.pop(number, None)
-            sentence = f"partition {number} is left alone: {error.message}"
+            sentence = f"partition {number} is left alone: {trouble.why}"
             return [EntryGone(number, unreadable=True), Unreadable(sentence)]
-        except msgspec.MsgspecError as error:
-            return [Unreadable(f"the entry of partition {number} cannot be read: {error}")]
+        if trouble is not None:
+            return [Unreadable(f"the entry of partition {number} cannot be read: {trouble.why}")]
+        if entry is None:
+            self._partitions.pop(number, None)
+            return [EntryGone(number)]
         self._partitions[number] = entry
-        if self._name in entry.replicas and not is_led(entry, self._nodes):
+        if asked_of(self._name, (entry,), self._nodes):
             self._look_ms = now_ms  # after all changes that arrive together
         return [ApplyEntry(entry, version)]
 
     def _say_positions(self) -> SayPositions:
         return SayPositions(asked_of(self._name, self._partitions.values(), self._nodes))
+
+
+def _queue_changed(news: NameNews) -> Effect:
+    if news.trouble is not None:
+        return Unreadable(f"the entry of queue {news.queue} cannot be read: {news.trouble.why}")
+    # One that is being deleted is nowhere to move to, and may never have been made (`cluster/manager/retirement.py`).
+    queue = news.entry
+    return QueueNamed(news.queue, queue.queue_id if queue is not None and queue.state == "ready" else None)

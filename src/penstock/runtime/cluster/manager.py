@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
-from penstock.cluster.layout.entries import CAPACITY
+from penstock.cluster.layout.decoder import capacity_of_key
 from penstock.cluster.layout.view import PREFIX, ClusterView
 from penstock.cluster.manager.decide import DEFAULT_SETTINGS
 from penstock.cluster.manager.loop import Write
@@ -205,6 +205,7 @@ class Manager:
                 "the manager ignores entry %(entry)s, because it cannot read it: %(error)s",
                 {"entry": change.key, "error": why},
             )
-        if self.leads and change.key.startswith(CAPACITY):
-            self._capacity_log.look_at(change.key.removeprefix(CAPACITY))
+        queue = capacity_of_key(change.key)
+        if self.leads and queue is not None:
+            self._capacity_log.look_at(queue)
         self._woken.set()

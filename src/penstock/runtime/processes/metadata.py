@@ -8,7 +8,8 @@ import socket
 from functools import partial
 from pathlib import Path
 
-from penstock.cluster.layout.entries import NODES, decode_node, readable
+from penstock.cluster.layout.decoder import nodes_in
+from penstock.cluster.layout.entries import NODES
 from penstock.config.metadata_server import MetadataServerConfig
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.server.server import MetadataServer, ServerSettings
@@ -125,5 +126,4 @@ async def _introduce(store: EtcdStore, secret: bytes, tls: ClusterTls | None) ->
         nodes = await store.list(NODES)
     except StoreUnavailableError:
         return  # nobody can be asked
-    living = list(readable(decode_node, (entry.value for entry in nodes.entries)))
-    await introduce(living, secret, tls)
+    await introduce(list(nodes_in(nodes.entries)), secret, tls)

@@ -22,14 +22,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from penstock.backend.node.opening import OpeningReport
+from penstock.cluster.layout.decoder import nodes_in, partitions_in
 from penstock.cluster.layout.entries import (
     NODES,
     PARTITIONS,
     NodeEntry,
     PartitionEntry,
-    decode_node,
-    decode_partition,
-    readable,
 )
 from penstock.cluster.membership.lives import new_life_ms
 from penstock.config.address import Address
@@ -357,7 +355,4 @@ async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[Pa
         nodes, partitions = await store.list(NODES), await store.list(PARTITIONS)
     except StoreUnavailableError as error:
         raise StartError(f"cannot read the cluster's layout: {error}") from None
-    return (
-        list(readable(decode_node, (entry.value for entry in nodes.entries))),
-        list(readable(decode_partition, (entry.value for entry in partitions.entries))),
-    )
+    return list(nodes_in(nodes.entries)), [entry for entry, _ in partitions_in(partitions.entries)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from penstock.cluster.layout import entries as layout
+from penstock.cluster.layout.decoder import drained_in, nodes_in, partitions_in
 from penstock.cluster.layout.entries import NodeEntry, Position, encode
 from penstock.cluster.membership import node_layout, node_lease
 from penstock.cluster.membership.farewell import Farewell
@@ -237,15 +238,9 @@ class Member:
     def _tick_farewell(self) -> None:
         farewell, cache = self._farewell, self.mirror.cache
         assert farewell is not None
-        partitions = [
-            (layout.decode_partition(entry.value), entry.version)
-            for entry in sorted(cache.list(layout.PARTITIONS))
-        ]
-        living = {
-            entry.key.removeprefix(layout.NODES): layout.decode_node(entry.value)
-            for entry in sorted(cache.list(layout.NODES))
-        }
-        drained = [entry.key.removeprefix(layout.DRAINS) for entry in sorted(cache.list(layout.DRAINS))]
+        partitions = partitions_in(sorted(cache.list(layout.PARTITIONS)))
+        living = {node.node: node for node in nodes_in(sorted(cache.list(layout.NODES)))}
+        drained = drained_in(sorted(cache.list(layout.DRAINS)))
         for entry, version in farewell.tick(self._times.now_ms, partitions, living, drained):
             self._hand_over(farewell, entry.partition, encode(entry), version)
         if farewell.is_over:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout.entries import QUEUES, QueueEntry, decode_partition, encode, partition_key
+from penstock.cluster.layout.decoder import Trouble
+from penstock.cluster.layout.entries import QueueEntry, decode_partition, encode, partition_key
 from penstock.cluster.layout.partition_settings import carried, share_of
 from penstock.model.batch import Buffer
 from penstock.model.errors import VersionConflictError
@@ -54,7 +55,7 @@ def carries_old_settings() -> Sequence[Patch]:
         if stored.value is None:
             return share
         entry = decode_partition(stored.value)
-        settings = carried(share, entry.settings, len(entry.in_sync))
+        settings = carried(share, entry)
         if settings != entry.settings:
             changed = msgspec.structs.replace(entry, settings=settings)
             try:
@@ -70,9 +71,8 @@ def sends_by_name() -> Sequence[Patch]:
     """What is sent to a queue that was deleted goes to the next one of its name."""
     names: dict[int, str] = {}
 
-    def take_queue(self: ClusterMap, key: str, value: bytes | None) -> None:
-        real(self, key, value)
-        entry = self.named(key.removeprefix(QUEUES))
+    def take_queue(self: ClusterMap, name: str, entry: QueueEntry | None, trouble: Trouble | None) -> None:
+        real(self, name, entry, trouble)
         if entry is not None:
             names[entry.queue_id] = entry.name
 

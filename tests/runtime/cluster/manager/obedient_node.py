@@ -10,7 +10,8 @@ from penstock.cluster.layout import entries as layout
 from penstock.cluster.layout.deletion import given_up
 from penstock.cluster.layout.elections import handed_over
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position, PositionsEntry
-from penstock.cluster.layout.positions import asked_of, is_led
+from penstock.cluster.layout.positions import asked_of
+from penstock.cluster.layout.serving import is_led
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
 
 LEASE_SECONDS = 60.0

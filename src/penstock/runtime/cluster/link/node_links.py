@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from penstock.cluster.layout.entries import NODES
+from penstock.cluster.layout.decoder import node_of_key
 from penstock.config.address import Address
 from penstock.routing.cluster_map import ClusterMap
 from penstock.runtime.engine.tcp_link import TcpLink
@@ -60,9 +60,10 @@ class NodeLinks:
         return iter(self._links.values())
 
     def _changed(self, key: str) -> None:
-        if key.startswith(NODES):
+        node = node_of_key(key)
+        if node is not None:
             self._follow()
-            lives = self._map.nodes.get(key.removeprefix(NODES))
+            lives = self._map.nodes.get(node)
             if lives is not None:  # after a restart nobody should wait for the end of a pause
                 self.to(lives.native).look_now()
 

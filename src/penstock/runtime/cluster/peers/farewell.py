@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import msgspec
-
-from penstock.cluster.layout.entries import (
-    DRAINS,
-    NODES,
-    PARTITIONS,
-    NodeEntry,
-    PartitionEntry,
-    decode_node,
-    decode_partition,
-    encode,
-    partition_key,
-)
+from penstock.cluster.layout.decoder import drained_in, nodes_in, partitions_in
+from penstock.cluster.layout.entries import DRAINS, NODES, PARTITIONS, PartitionEntry, encode, partition_key
+from penstock.cluster.layout.serving import led_by
 from penstock.cluster.membership.farewell import FAREWELL_MS, Farewell
 from penstock.cluster.membership.store_requests import Done
 from penstock.metadata.mirror.mirror import MetadataMirror
@@ -41,7 +31,7 @@ async def say_farewell(
     """Returns when the node leads nothing that another one could, or when the time is over."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    before = sum(entry.primary == name for entry, _ in _partitions(mirror))
+    before = _led(name, mirror)
 
     def now_ms() -> int:
         return int((loop.time() - began) * 1000)
@@ -57,7 +47,7 @@ async def say_farewell(
     if farewell.trouble:
         log.warning("%s", farewell.trouble)
     if before:
-        left = sum(entry.primary == name for entry, _ in _partitions(mirror))
+        left = _led(name, mirror)
         log.info(
             "handed over %(handed_over)d of %(partitions)d partitions in %(seconds).2f s",
             {"handed_over": before - left, "partitions": before, "seconds": loop.time() - began},
@@ -85,9 +75,10 @@ async def _hand_over(farewell: Farewell, mirror: MetadataMirror, now_ms: Callabl
         mirror.cache.listen(prefix, lambda _: changed())
     while not farewell.is_over:
         woken.clear()
-        drained = [entry.key.removeprefix(DRAINS) for entry in mirror.cache.list(DRAINS)]
-        living = {node.node: node for node in _nodes(mirror)}
-        for entry, version in farewell.tick(now_ms(), _partitions(mirror), living, drained):
+        cache = mirror.cache
+        living = {node.node: node for node in nodes_in(cache.list(NODES))}
+        drained = drained_in(cache.list(DRAINS))
+        for entry, version in farewell.tick(now_ms(), partitions_in(cache.list(PARTITIONS)), living, drained):
             task = asyncio.get_running_loop().create_task(write(entry, version))
             writes.add(task)
             task.add_done_callback(writes.discard)
@@ -99,17 +90,6 @@ async def _hand_over(farewell: Farewell, mirror: MetadataMirror, now_ms: Callabl
     await asyncio.gather(*writes, return_exceptions=True)
 
 
-def _partitions(mirror: MetadataMirror) -> Iterator[tuple[PartitionEntry, int]]:
-    for entry in mirror.cache.list(PARTITIONS):
-        try:
-            yield decode_partition(entry.value), entry.version
-        except msgspec.MsgspecError:
-            continue  # whoever follows the layout has said so
-
-
-def _nodes(mirror: MetadataMirror) -> Iterator[NodeEntry]:
-    for entry in mirror.cache.list(NODES):
-        try:
-            yield decode_node(entry.value)
-        except msgspec.MsgspecError:
-            continue
+def _led(name: str, mirror: MetadataMirror) -> int:
+    """How many partitions the node is the primary of."""
+    return led_by(name, (entry for entry, _ in partitions_in(mirror.cache.list(PARTITIONS))))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
+from penstock.cluster.layout.serving import server_of
 
 
 class Departure(NamedTuple):
@@ -52,7 +53,7 @@ def departure(
         if not able:
             continue
         waits = True
-        if entry.hand_over_to is not None or entry.serving != entry.epoch:
+        if entry.hand_over_to is not None or server_of(entry) is None:
             continue  # it is under way, or the epoch has to begin before it can end
         successor = min(able, key=lambda other: (led.get(other, 0), entry.replicas.index(other)))
         led[successor] = led.get(successor, 0) + 1

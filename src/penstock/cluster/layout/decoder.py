@@ -1,0 +1,225 @@
+"""The one decoder of the layout: what a key of the metadata store and the value under it say.
+
+`ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the farewell of a node are indexes on what this gives.
+An entry that this version cannot read comes as trouble; what that means, each index decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from penstock.cluster.layout.entries import (
+    CAPACITY,
+    DRAINS,
+    NODES,
+    PARTITIONS,
+    POSITIONS,
+    QUEUES,
+    UNCLEAN,
+    CapacityEntry,
+    DrainEntry,
+    NamedQueue,
+    NodeEntry,
+    PartitionEntry,
+    PositionsEntry,
+    QueueEntry,
+    UncleanEntry,
+    decode_capacity,
+    decode_drain,
+    decode_named_queue,
+    decode_node,
+    decode_partition,
+    decode_positions,
+    decode_queue,
+    decode_unclean,
+)
+from penstock.model.document import TooOldError
+
+EVERYTHING = (NODES, QUEUES, PARTITIONS, DRAINS, POSITIONS, UNCLEAN, CAPACITY)
+"""The keys of all kinds of entries."""
+
+Entry = TypeVar("Entry")
+
+
+class Trouble(NamedTuple):
+    """Why this version cannot read an entry."""
+
+    why: str
+    is_too_new: bool = False
+    """Whether the reason is that a newer version wrote it, or that its seal is missing."""
+
+
+# Each of these says what stands under a key now. Without an entry and without trouble it is gone.
+
+
+class NodeNews(NamedTuple):
+    """About a node."""
+
+    node: str
+    entry: NodeEntry | None
+    trouble: Trouble | None
+
+
+class QueueNews(NamedTuple):
+    """About the queue of a name."""
+
+    queue: str
+    entry: QueueEntry | None
+    trouble: Trouble | None
+
+
+class NameNews(NamedTuple):
+    """About the queue of a name, for a reader that only asks which queue it is: it reads entries of later versions too."""
+
+    queue: str
+    entry: NamedQueue | None
+    trouble: Trouble | None
+
+
+class PartitionNews(NamedTuple):
+    """About a partition."""
+
+    partition_id: int
+    entry: PartitionEntry | None
+    trouble: Trouble | None
+
+
+class DrainNews(NamedTuple):
+    """About an operator's word that a node is to be emptied. The key says enough, so there is never trouble."""
+
+    node: str
+    entry: DrainEntry | None
+    trouble: None = None
+
+
+class PositionsNews(NamedTuple):
+    """About what a node says of its logs."""
+
+    node: str
+    entry: PositionsEntry | None
+    trouble: Trouble | None
+
+
+class UncleanNews(NamedTuple):
+    """About an operator's word that an unclean election is allowed."""
+
+    partition_id: int
+    entry: UncleanEntry | None
+    trouble: Trouble | None
+
+
+class CapacityNews(NamedTuple):
+    """About what the data pipeline says of a queue."""
+
+    queue: str
+    entry: CapacityEntry | None
+    trouble: Trouble | None
+
+
+News = NodeNews | QueueNews | PartitionNews | DrainNews | PositionsNews | UncleanNews | CapacityNews
+
+
+def decode(key: str, value: bytes | None, kinds: tuple[str, ...] = EVERYTHING) -> News | None:
+    """What the value under a key says; None: the key is of none of these kinds. No value: the entry is gone."""
+    if not key.startswith(kinds):
+        return None
+    if (partition_id := partition_of_key(key)) is not None:
+        return PartitionNews(partition_id, *_read(decode_partition, value))
+    if (queue := queue_of_key(key)) is not None:
+        return QueueNews(queue, *_read(decode_queue, value))
+    if (node := node_of_key(key)) is not None:
+        return NodeNews(node, *_read(decode_node, value))
+    if (queue := capacity_of_key(key)) is not None:
+        return CapacityNews(queue, *_read(decode_capacity, value))
+    if key.startswith(POSITIONS):
+        return PositionsNews(key.removeprefix(POSITIONS), *_read(decode_positions, value))
+    if key.startswith(DRAINS):
+        return DrainNews(key.removeprefix(DRAINS), _drain(key.removeprefix(DRAINS), value))
+    if (partition_id := _number(key, UNCLEAN)) is not None:
+        return UncleanNews(partition_id, *_read(decode_unclean, value))
+    return None
+
+
+def decode_name(key: str, value: bytes | None) -> NameNews | None:
+    """The same, of a queue's entry only which queue it is."""
+    queue = queue_of_key(key)
+    return NameNews(queue, *_read(decode_named_queue, value)) if queue is not None else None
+
+
+def _read(
+    read: Callable[[bytes], Entry], value: bytes | None
+) -> tuple[Entry, None] | tuple[None, Trouble | None]:
+    if value is None:
+        return None, None
+    try:
+        return read(value), None
+    except TooOldError as error:
+        return None, Trouble(error.message, is_too_new=True)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return None, Trouble(str(error))
+
+
+def _drain(node: str, value: bytes | None) -> DrainEntry | None:
+    """Whatever stands under the key, the node is to be emptied."""
+    entry, trouble = _read(decode_drain, value)
+    if entry is None:
+        return DrainEntry(node=node) if trouble is not None else None
+    return msgspec.structs.replace(entry, node=node)
+
+
+# -- keys ----------------------------------------------------------------------------------------------------
+
+
+def node_of_key(key: str) -> str | None:
+    """The node that an entry is about; None: it is about something else."""
+    return key.removeprefix(NODES) if key.startswith(NODES) else None
+
+
+def queue_of_key(key: str) -> str | None:
+    """The queue that an entry describes."""
+    return key.removeprefix(QUEUES) if key.startswith(QUEUES) else None
+
+
+def capacity_of_key(key: str) -> str | None:
+    """The queue of which an entry says how it grows and fills."""
+    return key.removeprefix(CAPACITY) if key.startswith(CAPACITY) else None
+
+
+def partition_of_key(key: str) -> int | None:
+    """The partition that an entry describes."""
+    return _number(key, PARTITIONS)
+
+
+def _number(key: str, prefix: str) -> int | None:
+    number = key.removeprefix(prefix)
+    return int(number) if key.startswith(prefix) and number.isdecimal() else None
+
+
+# -- many entries at once ------------------------------------------------------------------------------------
+
+Stored = tuple[str, bytes, int]
+"""Key, value and version, as a store lists them."""
+
+
+def nodes_in(stored: Iterable[Stored]) -> Iterator[NodeEntry]:
+    """The nodes among entries. What this version cannot read is left out: whoever follows the layout says which those are."""
+    for key, value, _ in stored:
+        news = decode(key, value, (NODES,))
+        if isinstance(news, NodeNews) and news.entry is not None:
+            yield news.entry
+
+
+def partitions_in(stored: Iterable[Stored]) -> Iterator[tuple[PartitionEntry, int]]:
+    """The partitions among entries, each with the version of its entry. The same is left out."""
+    for key, value, version in stored:
+        news = decode(key, value, (PARTITIONS,))
+        if isinstance(news, PartitionNews) and news.entry is not None:
+            yield news.entry, version
+
+
+def drained_in(stored: Iterable[Stored]) -> list[str]:
+    """The nodes among entries that operators want to be emptied."""
+    return [key.removeprefix(DRAINS) for key, _, _ in stored if key.startswith(DRAINS)]
