@@ -313,7 +313,7 @@ class SortedWorld:
                 assert known is not None
                 assert known.floor_us == self.plain.late[sequence]
                 del self.plain.messages[sequence]
-            self.rig.write(moving.finish_move(partition, runs, self.now_ms))
+            self.rig.write(moving.finish_move(partition, [*runs], self.now_ms))
             assert not count_of(run for kept in partition.moves.values() for run in kept)
 
     def change_window(self, window_ms: int) -> None:

@@ -46,13 +46,15 @@ def calls() -> Iterator[list[int]]:
         if event in ("call", "c_call"):
             counted[0] += 1
 
+    collects = gc.isenabled()
     gc.disable()
     sys.setprofile(count)
     try:
         yield counted
     finally:
         sys.setprofile(None)
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 def timers(messages: int) -> Partition:

@@ -17,17 +17,17 @@ def test_a_lease_ends_when_it_says() -> None:
     table = table_of((0, 50), (0, 30))
     assert table.next == 3
     assert table.next_ms() == 30
-    assert table.due(29, 10) == []
-    assert table.due(30, 10) == [(2, [(200, 10)])]
-    assert table.due(100, 10) == [(2, [(200, 10)]), (1, [(100, 10)])]
-    assert table.due(100, 1) == [(2, [(200, 10)])]
+    assert table.due(29, 10, 100) == []
+    assert table.due(30, 10, 100) == [(2, [(200, 10)])]
+    assert table.due(100, 10, 100) == [(2, [(200, 10)]), (1, [(100, 10)])]
+    assert table.due(100, 1, 100) == [(2, [(200, 10)])]
 
 
 def test_what_is_due_stays_due_until_it_is_removed() -> None:
     table = table_of((0, 30))
-    assert table.due(30, 10) == table.due(30, 10) != []
+    assert table.due(30, 10, 100) == table.due(30, 10, 100) != []
     table.remove(1, [(100, 10)])
-    assert table.due(30, 10) == []
+    assert table.due(30, 10, 100) == []
     assert table.next_ms() is None
 
 
@@ -48,10 +48,10 @@ def test_a_partial_extension_gives_a_lease_two_ends() -> None:
     lease = table.get(1)
     assert lease is not None
     assert lease.runs() == [(100, 10)]
-    assert table.due(79, 10) == [(1, [(100, 2), (105, 5)])]
+    assert table.due(79, 10, 100) == [(1, [(100, 2), (105, 5)])]
     table.remove(1, [(100, 2), (105, 5)])
     assert table.next_ms() == 80
-    assert table.due(80, 10) == [(1, [(102, 3)])]
+    assert table.due(80, 10, 100) == [(1, [(102, 3)])]
 
 
 def test_extensions_to_the_same_end_join() -> None:
@@ -67,19 +67,19 @@ def test_an_extension_may_shorten() -> None:
     table = table_of((0, 30))
     table.extend(1, [(100, 10)], 10)
     assert table.next_ms() == 10
-    assert table.due(10, 10) == [(1, [(100, 10)])]
+    assert table.due(10, 10, 100) == [(1, [(100, 10)])]
 
 
 def test_an_extended_lease_is_not_due_at_its_old_end() -> None:
     table = table_of((0, 30))
     table.extend(1, [(100, 10)], 90)
     assert table.next_ms() == 90
-    assert table.due(89, 10) == []
+    assert table.due(89, 10, 100) == []
 
 
 def test_messages_leave_whichever_leases_hold_them() -> None:
     table = table_of((0, 30), (0, 30), (0, 30))
-    table.remove_anywhere([(105, 3), (150, 10), (200, 10), (309, 100)])
+    table.remove_from([(1, (105, 3)), (2, (200, 4)), (2, (204, 6)), (3, (309, 1)), (4, (400, 1))])
     assert {number: lease.runs() for number, lease in table} == {
         1: [(100, 5), (108, 2)],
         3: [(300, 9)],
@@ -109,5 +109,5 @@ def test_leases_survive_a_snapshot() -> None:
     copy = LeaseTable()
     copy.load((number, lease.at_ms, lease.parts) for number, lease in table)
     assert [(number, lease.parts) for number, lease in copy] == [(n, lease.parts) for n, lease in table]
-    assert copy.due(100, 10) == table.due(100, 10)
+    assert copy.due(100, 10, 100) == table.due(100, 10, 100)
     assert copy.next_ms() == 30

@@ -90,7 +90,7 @@ class Life:
             self.rig.carry_out(moving.start_move(partition, everything, "other", self.now_ms))
         for runs in list(partition.moves.values()):
             act = moving.finish_move if self.dice.random() < 0.5 else moving.abandon_move
-            self.rig.write(act(partition, runs[:1], self.now_ms))
+            self.rig.write(act(partition, runs.first(1), self.now_ms))
 
     def _pass_time(self) -> None:
         partition = self.rig.partition

@@ -42,7 +42,7 @@ class Pair:
             self.target.write(self.arrive(left))
             self.source.write(moving.finish_move(self.source.partition, left, START_MS))
         for source_id, runs in list(self.target.partition.origins):
-            self.target.write(moving.forget_origins(self.target.partition, source_id, runs, START_MS))
+            self.target.write(moving.forget_origins(self.target.partition, source_id, [*runs], START_MS))
 
     def bodies(self, rig: Rig) -> list[bytes]:
         table = rig.partition.table

@@ -73,7 +73,7 @@ def test_a_run_of_different_priorities_is_counted_by_priority() -> None:
     column = bytes(READY | priority for priority in (0, 9, 9, 3))
     table.append(column, array("I", [1] * 4), 4, 1 << 32, None)
     assert table.ready_by_priority == [1, 0, 0, 1, 0, 0, 0, 0, 0, 2]
-    table.lease([(1, 4)])
+    table.lease([(1, 4)], 1)
     assert table.ready_by_priority == [0] * 10
     table.move([(2, 1)], READY)
     table.move([(3, 2)], READY)
@@ -113,9 +113,9 @@ def test_an_emptied_file_is_told_once() -> None:
 def test_receives_are_counted_beyond_a_byte() -> None:
     table = filled(20)
     for _ in range(600):
-        table.lease([(3, 2), (7, 1)])
+        table.lease([(3, 2), (7, 1)], 1)
         table.move([(3, 2), (7, 1)], READY)
-    table.lease([(4, 1)])
+    table.lease([(4, 1)], 1)
     assert table.receive_counts((1, 8)) == [0, 0, 600, 601, 0, 0, 600, 0]
     assert table.receive_counts((7, 1)) == [600]
     assert len(table.many_attempts) == 3

@@ -141,7 +141,7 @@ def test_many_leases_end_in_steps_and_none_is_missed() -> None:
     rig.send_plain(2_500)
     for _ in range(2_500):
         rig.receive(1)
-    assert len(upkeep.end_leases(rig.partition, START_MS + 100)) == 1_000
+    assert len(upkeep.end_leases(rig.partition, START_MS + 100)) == 500
     rig.upkeep(START_MS + 100)
     assert rig.partition.table.counts[states.READY] == 2_500
 

@@ -67,6 +67,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.manager.retirement._ABSENT",
         "ordering.closed_timestamp.SEALED",
         "queue.ready.lanes._PLAIN",
+        "queue.state.lease._BEHIND_ALL",
         "queue.log.group_shares._MASK",
         "queue.state.states.GROUPED",
         "queue.state.states.MANY",

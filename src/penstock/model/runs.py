@@ -69,6 +69,10 @@ def normalized(runs: Iterable[Run]) -> Runs:
 
 def intersection(left: Runs, right: Runs) -> Runs:
     """What both hold; both sorted and disjoint."""
+    if len(right) > _LONG and left:  # a little of much: only what lies near it is looked at
+        right = _near(right, left)
+    if len(left) > _LONG and right:
+        left = _near(left, right)
     shared: Runs = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -86,6 +90,12 @@ def intersection(left: Runs, right: Runs) -> Runs:
 
 
 _LONG = 64
+
+
+def _near(long: Runs, runs: Runs) -> Runs:
+    low = max(0, bisect_left(long, (runs[0][0], 0)) - 1)
+    high = bisect_left(long, (runs[-1][0] + runs[-1][1], 0), lo=low)
+    return long[low:high]
 
 
 def difference(left: Runs, right: Runs) -> Runs:

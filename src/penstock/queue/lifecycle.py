@@ -20,7 +20,7 @@ from penstock.model.batch import DELAYS, GROUPS, UNSET, Batch
 from penstock.model.move_target import target_of
 from penstock.model.number_gaps import NumberGaps
 from penstock.model.origin import Origin
-from penstock.model.runs import Run, Runs, intersection
+from penstock.model.runs import Run, Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue.lifecycle_row import LifecycleRow
 from penstock.queue.log.index import LogIndex
@@ -205,7 +205,7 @@ class Lifecycle:
 
     def _moved(self, partition: Followed, runs: Runs, at_ms: int, change: Change) -> None:
         for (target, reason), moving in partition.moves.items():
-            for run in intersection(moving, runs):
+            for run in moving.among(runs):
                 self.waiting.append(
                     LifecycleRow(
                         *(partition.index, at_ms, change, *run),

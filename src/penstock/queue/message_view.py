@@ -100,6 +100,20 @@ class MessageView:
             found for first, count in runs for found in self.runs_in(pattern, first, first + count, count)
         ]
 
+    def leases_of(self, runs: Iterable[Run]) -> Iterator[tuple[int, Run]]:
+        """(lease, run) of the messages of the runs, all of them out, in order."""
+        for run in runs:
+            for chunk, start, stop in self.pieces(run):
+                column = chunk.leases
+                assert column is not None, "what is out has its lease noted"
+                base = chunk.number << CHUNK_BITS
+                while start < stop:
+                    lease, following = column[start], start + 1
+                    while following < stop and column[following] == lease:
+                        following += 1
+                    yield lease, (base + start, following - start)
+                    start = following
+
     def living(self, first: int, end: int) -> Iterator[Piece]:
         """The chunks between two sequence numbers that still exist, cut to them, in order."""
         low, high = first >> CHUNK_BITS, (end - 1) >> CHUNK_BITS

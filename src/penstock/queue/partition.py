@@ -13,7 +13,8 @@ from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, Batch
 from penstock.model.epoch_numbers import of_record
 from penstock.model.number_gaps import NumberGaps
-from penstock.model.runs import Runs, count_of, difference, intersection, normalized
+from penstock.model.run_set import RunSet
+from penstock.model.runs import Runs, count_of, difference, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
 from penstock.queue.decisions.number_skips import leave_out
@@ -68,7 +69,7 @@ class Partition:
         """On a best-effort queue, since the first batch with stamps."""
         self.order = self.new_order()
         self.moves = OutgoingMoves()
-        self.overdue: Runs = []
+        self.overdue = RunSet()
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
         self.gaps = NumberGaps()
         """Numbers that no message has."""
@@ -106,7 +107,7 @@ class Partition:
                 assert batch is not None
                 self._sent(record, batch, position)
             case records.Leased():
-                self.table.lease(record.runs)
+                self.table.lease(record.runs, record.lease)
                 self.leases.add(record.lease, record.runs, record.at_ms, record.until_ms)
                 if self.attempts:
                     self.attempts.forget(record.at_ms)
@@ -124,6 +125,7 @@ class Partition:
                 self.leases.extend(record.lease, record.runs, record.until_ms)
             case records.Resumed():
                 self.table.move(record.runs, states.LEASED)
+                self.table.note_lease(record.runs, record.lease)
                 self.order.went_out(record.runs)
                 self.leases.resume(record.lease, record.runs, record.at_ms, record.until_ms)
                 self.attempts.forget_lease(record.lease)
@@ -151,7 +153,7 @@ class Partition:
                 self.totals.dead_lettered += self._end_moves(record.runs)
                 self._end(record.runs)
             case records.MoveAbandoned():
-                self._expire_soon(intersection(self.overdue, record.runs), record.at_ms)
+                self._expire_soon(self.overdue.among(normalized(record.runs)), record.at_ms)
                 self._end_moves(record.runs)
                 self._ready(record.runs)
                 self.sent_times.look_again()
@@ -337,7 +339,7 @@ class Partition:
         others = difference(due, runs)
         if others:
             moving = self.table.among(states.RUNS_IN[states.MOVING], others)
-            self.overdue = normalized([*self.overdue, *moving])
+            self.overdue.add(normalized(moving))
             self._expire_soon(difference(others, moving), at_ms)
 
     def _expire_soon(self, runs: Runs, at_ms: int) -> None:
@@ -349,11 +351,10 @@ class Partition:
         if not self.table.counts[states.LEASED]:
             return
         leased = self.table.among(states.RUNS_IN[states.LEASED], runs)
-        if leased:  # looking through all leases is worth asking first
-            self.leases.remove_anywhere(leased)
+        self.leases.remove_from(self.table.leases_of(leased))
 
     def _end_moves(self, runs: Runs) -> int:
-        self.overdue = difference(self.overdue, runs)
+        self.overdue.remove(normalized(runs))
         return self.moves.end(runs)
 
     def _end(self, runs: Runs) -> int:

@@ -173,7 +173,7 @@ def stale_receipts_work() -> Sequence[Patch]:
             for run in partition.table.runs_in(states.RUNS_IN[states.LEASED], first, first + count, count)
         ]
         if found:
-            partition.leases.remove_anywhere(found)
+            partition.leases.remove_from(partition.table.leases_of(found))
             return found, Outcome(count_of(found), 0, [])
         return real(partition, number, runs)
 

@@ -25,7 +25,8 @@ from penstock.model.records import (
     Sent,
     decode_record,
 )
-from penstock.model.runs import Runs, count_of, intersection
+from penstock.model.run_set import RunSet
+from penstock.model.runs import count_of
 from penstock.model.settings import QueueSettings
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
@@ -196,7 +197,7 @@ class Whereabouts:
             return f"{where} was delayed and went with its queue, which has the dead-letter queue {state.settings.dead_letter_queue!r}"
         if kind == states.MOVING:
             for (target, _), runs in state.moves.items():
-                if intersection(runs, [(number, 1)]) and not self._is_gone(target):
+                if runs.among([(number, 1)]) and not self._is_gone(target):
                     return f"{where} was on its way to {target!r} and went with its queue"
         return None
 
@@ -219,7 +220,7 @@ class Whereabouts:
             if delayed and self._has_place(state.settings):
                 yield f"{where} with {delayed} delayed messages that have a dead-letter queue"
 
-    def _unarrived(self, partition: int, runs: Runs) -> int:
+    def _unarrived(self, partition: int, runs: RunSet) -> int:
         arrived = sum(
             (partition, number) in self._arrivals
             for first, count in runs

@@ -172,7 +172,7 @@ def settle_sources(parts: NodeParts, target: Partition, now_ms: int) -> bool:
     for source_id, runs in arrived:
         if source_id not in damage:
             source = partitions[source_id]
-            parts.write(source, moving.finish_move(source, runs, now_ms))
+            parts.write(source, moving.finish_move(source, [*runs], now_ms))
     return not any(source_id in damage for source_id, _ in arrived)
 
 

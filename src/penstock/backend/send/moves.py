@@ -54,7 +54,7 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         if _waits_for_repair(parts, aim):
             waits = True
         elif not deleted or has_target(parts, aim, reason):
-            _move(parts, partition, aim, reason, first_messages(runs), now_ms)
+            _move(parts, partition, aim, reason, runs.first(limits.MOVE_MESSAGES), now_ms)
             if partition.moves or deleted:
                 return
             break
@@ -83,7 +83,7 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
 def _settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
     """What has arrived in a queue that was deleted since leaves its source, which may have been damaged until now."""
     for queue_id in parts.catalogue.deleting if source.moves else ():
-        arrived = dict(parts.catalogue.partitions[queue_id].origins).get(source.queue_id, [])
+        arrived = parts.catalogue.partitions[queue_id].origins.of(source.queue_id)
         parts.write(source, moving.finish_move(source, arrived, now_ms))
 
 
@@ -116,17 +116,6 @@ def _waits_for_repair(parts: NodeParts, aim: MoveTarget) -> bool:
     """Whether nothing can arrive there for now; what goes elsewhere must not wait behind it."""
     target = _target(parts, aim)
     return target is not None and target.queue_id in parts.catalogue.damage
-
-
-def first_messages(runs: Runs) -> Runs:
-    left = limits.MOVE_MESSAGES
-    piece: Runs = []
-    for first, count in runs:
-        if left <= 0:
-            break
-        piece.append((first, min(count, left)))
-        left -= count
-    return piece
 
 
 def _move(
@@ -184,7 +173,7 @@ def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
         for source_id, runs in list(target.origins):
             source = parts.catalogue.partitions.get(source_id)
             on_the_way = sorted(run for moves in source.moves.values() for run in moves) if source else []
-            finished = difference(runs, on_the_way)
+            finished = difference([*runs], on_the_way)
             try:
                 parts.write(target, moving.forget_origins(target, source_id, finished, now_ms))
             except PenstockError:

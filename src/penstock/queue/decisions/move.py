@@ -19,7 +19,7 @@ from penstock.model.records import (
     OriginsForgotten,
     Sent,
 )
-from penstock.model.runs import Runs, count_of, intersection, normalized, pieces_of
+from penstock.model.runs import Runs, count_of, normalized, pieces_of
 from penstock.queue.decisions.decision import Decision, Written
 from penstock.queue.decisions.stamping import late_queue
 from penstock.queue.partition import Partition
@@ -85,7 +85,7 @@ def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]
     """The target does not exist: messages that expired are gone, all others are ready here again."""
     written: list[Written] = []
     for (_, reason), moving in list(partition.moves.items()):
-        for piece in pieces_of(intersection(moving, normalized(runs)), limits.RUNS_PER_RECORD):
+        for piece in pieces_of(moving.among(normalized(runs)), limits.RUNS_PER_RECORD):
             if reason == "expired":
                 written.append(Written(Expired(piece, "ttl", now_ms)))
             else:
@@ -132,13 +132,11 @@ def forget_origins(
 
 def end_source(partition: Partition, source_id: int, now_ms: int) -> list[Written]:
     """The source is deleted: nothing comes from it any more, so nothing of it is remembered."""
-    known = dict(partition.origins).get(source_id, [])
-    pieces = pieces_of(known, limits.RUNS_PER_RECORD)
+    pieces = pieces_of(partition.origins.of(source_id), limits.RUNS_PER_RECORD)
     records = [OriginsForgotten(source_id, piece, now_ms) for piece in pieces]
     return [Written(record) for record in (*records, OriginsForgotten(source_id, [], now_ms, ended=True))]
 
 
 def _moving(partition: Partition, runs: Runs) -> Runs:
-    return normalized(
-        run for moving in partition.moves.values() for run in intersection(moving, normalized(runs))
-    )
+    wanted = normalized(runs)
+    return normalized(run for moving in partition.moves.values() for run in moving.among(wanted))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Deleted, Extended, Purged, Released, ReleaseReason, Resumed, SpentMoved
-from penstock.model.runs import Runs, count_of, difference, intersection, normalized, runs_of
+from penstock.model.runs import Runs, count_of, difference, normalized, runs_of
 from penstock.queue.decisions.decision import Decision, Outcome, Written
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
@@ -148,13 +148,12 @@ def _received_at_least(partition: Partition, runs: Runs, most: int) -> Runs:
 def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]:
     """Which of the messages the lease still holds, and what became of the others."""
     lease = partition.leases.get(number)
-    held = lease.runs() if lease is not None else []
-    if runs == held:
+    if lease is not None and lease.is_all(runs):
         return runs, Outcome(count_of(runs), 0, [])
     wanted = checked(runs)
-    if wanted == held:
-        return wanted, Outcome(count_of(wanted), 0, [])
-    done = intersection(wanted, held)
+    done = lease.held(wanted) if lease is not None else []
+    if done == wanted:
+        return done, Outcome(count_of(done), 0, [])
     rest = difference(wanted, done)
     gone = 0
     stale: Runs = []

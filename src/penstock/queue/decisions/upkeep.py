@@ -12,7 +12,9 @@ from penstock.queue.partition import Partition
 from penstock.queue.ready.sorted_order import Clock
 from penstock.queue.state import states
 
-_LEASES_AT_ONCE = 1_000
+_LEASES_AT_ONCE = 500
+_RUNS_AT_ONCE = 2_000
+"""Of leases that end: a lease with more comes back in several records."""
 _MESSAGES_AT_ONCE = 100_000
 
 
@@ -33,7 +35,7 @@ def end_leases(partition: Partition, now_ms: int) -> list[Written]:
     """Leases whose time is over."""
     return [
         written
-        for lease, runs in partition.leases.due(now_ms, _LEASES_AT_ONCE)
+        for lease, runs in partition.leases.due(now_ms, _LEASES_AT_ONCE, _RUNS_AT_ONCE)
         for written in give_back(partition, lease, runs, "lease-ended", now_ms, now_ms)
     ]
 

@@ -118,7 +118,10 @@ class Builder:
                 self._add_messages(partition, page)
             case pages.Leases(rows):
                 partition.leases.load(rows)
-                partition.order.went_out([run for _, _, parts in rows for _, runs in parts for run in runs])
+                for number, _, parts in rows:
+                    for _, runs in parts:
+                        partition.table.note_lease(runs, number)
+                        partition.order.went_out(runs)
             case pages.Delays(rows):
                 partition.delays.load(rows)
             case pages.Expiries(rows):
@@ -155,7 +158,7 @@ class Builder:
             case pages.Moves(key, runs):
                 partition.moves.load(key, runs)
             case pages.Overdue(runs):
-                partition.overdue += runs
+                partition.overdue.append(runs)
             case pages.Log():
                 self._add_log(partition, page)
             case pages.Readers(rows):

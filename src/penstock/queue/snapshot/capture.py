@@ -21,6 +21,7 @@ from penstock.queue.snapshot.chunk_image import messages_of
 from penstock.queue.snapshot.pages import Page, encode_page
 from penstock.queue.state.chunk import Chunk
 from penstock.queue.state.deduplication import sequence_and_until
+from penstock.queue.state.leases import rows_of
 from penstock.queue.state.timers import SlotRow
 
 Row = TypeVar("Row")
@@ -119,7 +120,9 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     stamped = len(stamps[0]) if stamps is not None else 0
     ahead = list(heads.ahead) if heads is not None else []
     producers = partition.producers.dump()
-    origins, moves, overdue = list(partition.origins), list(partition.moves.items()), partition.overdue
+    origins = [(source_id, runs.blocks()) for source_id, runs in partition.origins]
+    moves = [(key, runs.blocks()) for key, runs in partition.moves.items()]
+    overdue = partition.overdue.blocks()
     forgotten = partition.origins.places()
     readers = partition.readers.dump()
     reports = list(lifecycle.waiting) if lifecycle is not None else []
@@ -151,7 +154,9 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     yield from chunks.images()
     if order is not None:
         yield from _order(order.images(), partition if exact else None)
-    yield from _weighed(leases.images(), lambda row: 1 + sum(len(runs) for _, runs in row[2]), pages.Leases)
+    yield from _weighed(
+        map(rows_of, leases.images()), lambda row: 1 + sum(len(runs) for _, runs in row[2]), pages.Leases
+    )
     yield from _slots(delays.images(), pages.Delays)
     yield from _slots(expiries.images(), pages.Expiries)
     for low in range(start, marks, rows):
@@ -166,15 +171,15 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
         for low in range(0, len(data), rows * _COLUMN_BYTES):
             yield encode_page(pages.Producers(column, data[low : low + rows * _COLUMN_BYTES]))
     yield from _weighed(iter([producers.duplicates]), lambda row: 1 + len(row[1]) // 16, pages.Duplicates)
-    for source_id, runs in origins:
-        yield from _runs(runs, partial(pages.Origins, source_id))
+    for source_id, blocks in origins:
+        yield from _even(blocks, partial(pages.Origins, source_id))
     yield from _even(_cut(forgotten), pages.ForgottenOrigins)
     yield from _even(groups.images(), pages.Groups)
     for low in range(0, len(free_groups), 4 * rows):
         yield encode_page(pages.FreeGroups(free_groups[low : low + 4 * rows]))
-    for key, runs in moves:
-        yield from _runs(runs, partial(pages.Moves, key))
-    yield from _runs(overdue, pages.Overdue)
+    for key, blocks in moves:
+        yield from _even(blocks, partial(pages.Moves, key))
+    yield from _even(overdue, pages.Overdue)
     if logged is not None:
         for columns in logged.parts(rows):
             yield encode_page(pages.Log(columns))
@@ -223,7 +228,7 @@ def _even(parts: Iterable[list[Row]], page: Callable[[list[Row]], Page]) -> Iter
 
 
 def _weighed(
-    parts: Iterator[list[Row]], weigh: Callable[[Row], int], page: Callable[[list[Row]], Page]
+    parts: Iterator[Iterable[Row]], weigh: Callable[[Row], int], page: Callable[[list[Row]], Page]
 ) -> Iterator[Step]:
     """Rows of different size: a page ends with the row that makes it full."""
     most = limits.PAGE_ROWS
@@ -259,11 +264,6 @@ def _slots(parts: Iterator[list[SlotRow]], page: Callable[[list[tuple[int, Runs]
         yield None
     if rows:
         yield encode_page(page(rows))
-
-
-def _runs(runs: Runs, page: Callable[[Runs], Page]) -> Iterator[Step]:
-    for part in _cut(runs):
-        yield encode_page(page(part))
 
 
 def _order(parts: Iterator[list[OrderRow]], exact: Partition | None) -> Iterator[Step]:

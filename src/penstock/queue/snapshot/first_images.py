@@ -19,7 +19,7 @@ from penstock.queue.ready.lanes import Ahead
 from penstock.queue.snapshot import pages
 from penstock.queue.snapshot.pages import Column, Page
 from penstock.queue.state.chunk import CHUNK_BITS, CHUNK_MASK
-from penstock.queue.state.leases import Part
+from penstock.queue.state.lease import Part
 from penstock.queue.state.outgoing_moves import MoveKey
 from penstock.queue.state.producers import HAS_DUPLICATES, Batch
 from penstock.queue.state.stored_batch import packed

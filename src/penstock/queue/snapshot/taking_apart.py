@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from penstock.model.run_set import RunSet
 from penstock.ordering.pending_runs import PendingRuns
 from penstock.queue.log.reader_groups import ReaderGroup
 from penstock.queue.ready.lanes import Lane
 from penstock.queue.state.chunk import Chunk
-from penstock.queue.state.leases import Lease
+from penstock.queue.state.lease import Lease
 
 ROWS_AT_ONCE = 512
 """So many rows are freed in a step."""
@@ -80,8 +81,8 @@ def _weight(row: object) -> int:
         return 1 + sum(map(len, _containers([row])))
     if isinstance(row, Chunk):
         return 1 + row.memory_bytes() // _BYTES_OF_A_ROW
-    if isinstance(row, Lease):
-        return 1 + sum(len(runs) for _, runs in row.parts)
+    if isinstance(row, Lease | RunSet):
+        return 1 + len(row)
     return 1
 
 

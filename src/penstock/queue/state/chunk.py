@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from penstock.queue.state.states import GONE, MOVING_ALONE
+
 CHUNK_BITS = 12
 CHUNK_MESSAGES = 1 << CHUNK_BITS
 CHUNK_MASK = CHUNK_MESSAGES - 1
@@ -25,6 +27,7 @@ class Chunk:
         "files",
         "first_received_ms",
         "groups",
+        "leases",
         "living",
         "number",
         "positions",
@@ -45,6 +48,8 @@ class Chunk:
         self.attempts: bytearray | None = None
         self.first_received_ms: array[int] | None = None
         self.groups: array[int] | None = None
+        self.leases: array[int] | None = None
+        """The lease that holds each message that is out; of all others what once was. Derived, so no snapshot has it."""
 
     def append(self, states: bytes, sizes: array[int], position: int) -> None:
         """Adds the next messages: one piece of one batch."""
@@ -75,6 +80,15 @@ class Chunk:
         self.attempts = bytearray(CHUNK_MESSAGES)
         return self.attempts
 
+    def note_lease(self, start: int, stop: int, lease: int) -> None:
+        """The messages are out under a lease."""
+        if self.leases is None:
+            self.leases = array("Q", bytes(8 * CHUNK_MESSAGES))
+        if stop - start == 1:
+            self.leases[start] = lease
+        else:
+            self.leases[start:stop] = array("Q", (lease,)) * (stop - start)
+
     def remember_first_received(self, start: int, stop: int, at_ms: int) -> None:
         """Keeps the time for those of the messages that have none yet."""
         if self.first_received_ms is None:
@@ -99,6 +113,14 @@ class Chunk:
                 emptied.append(self._lose_piece(piece))
             piece, low = following, high
         return sum(self.sizes[start:stop]), emptied
+
+    def keep_moving(self) -> list[int]:
+        """All other messages are gone; returns the files that lost pieces by it, one for each."""
+        before = self.files
+        self.states[:] = self.states.translate(MOVING_ALONE)
+        self.living = len(self.states) - self.states.count(GONE)
+        self.count_files()
+        return [file for file, pieces in before.items() for _ in range(pieces - self.files.get(file, 0))]
 
     def bury_one(self, index: int) -> int | None:
         """Marks one living message gone; returns the file that lost a piece by it, if one did."""
@@ -167,4 +189,6 @@ class Chunk:
             size += 8 * len(self.first_received_ms)
         if self.groups is not None:
             size += 4 * len(self.groups)
+        if self.leases is not None:
+            size += 8 * len(self.leases)
         return size

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from penstock.model.aged_map import AgedMap
 from penstock.model.records import IdsBarred, IdsClaimed
-from penstock.model.runs import Runs, difference, intersection, normalized
+from penstock.model.run_set import RunSet
+from penstock.model.runs import Runs, normalized
 
 _BITS = 64
 _LOW = (1 << _BITS) - 1
@@ -133,16 +134,21 @@ class OriginTable:
     """
 
     def __init__(self) -> None:
-        self._arrived: dict[int, Runs] = {}
+        self._arrived: dict[int, RunSet] = {}
         self._forgotten: dict[int, tuple[int, int]] = {}
 
     def arrived(self, source_id: int, runs: Runs) -> Runs:
         """Which of the source's messages are here already."""
-        return intersection(normalized(runs), self._arrived.get(source_id, []))
+        arrived = self._arrived.get(source_id)
+        return arrived.among(normalized(runs)) if arrived is not None else []
+
+    def of(self, source_id: int) -> Runs:
+        """All that arrived from a source, at once."""
+        return [*self._arrived.get(source_id, ())]
 
     def add(self, source_id: int, runs: Runs) -> None:
         """These arrived."""
-        self._arrived[source_id] = normalized([*self._arrived.get(source_id, []), *runs])
+        self._arrived.setdefault(source_id, RunSet()).add(normalized(runs))
 
     def forgotten(self, source_id: int) -> tuple[int, int]:
         """(epoch, number) up to which requests of a source may be about messages that are forgotten here."""
@@ -164,15 +170,15 @@ class OriginTable:
         """The source will never send these again, and what it sent up to this place may be about them."""
         if place > self.forgotten(source_id):
             self._forgotten[source_id] = place
-        rest = difference(self._arrived.get(source_id, []), normalized(runs))
-        if rest:
-            self._arrived[source_id] = rest
-        else:
-            self._arrived.pop(source_id, None)
+        arrived = self._arrived.get(source_id)
+        if arrived is not None:
+            arrived.remove(normalized(runs))
+            if not arrived:
+                del self._arrived[source_id]
 
-    def __iter__(self) -> Iterator[tuple[int, Runs]]:
+    def __iter__(self) -> Iterator[tuple[int, RunSet]]:
         return iter(self._arrived.items())
 
     def load(self, source_id: int, runs: Runs) -> None:
         """Some messages of a source from the snapshot, behind those that are there."""
-        self._arrived.setdefault(source_id, []).extend(runs)
+        self._arrived.setdefault(source_id, RunSet()).append(runs)

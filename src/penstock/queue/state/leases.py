@@ -5,38 +5,24 @@ Invariant: a message in state LEASED belongs to exactly one lease here, and ever
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from penstock.model import limits
 from penstock.model.epoch_numbers import first_of_epoch
 from penstock.model.page_capture import PageCapture
-from penstock.model.runs import Runs, difference, intersection, normalized
-
-Part = tuple[int, Runs]
-"""(until, runs): the messages of a lease that end together."""
+from penstock.model.runs import Run, Runs
+from penstock.queue.state.lease import Lease, LeaseImage, Part, images_of, parts_of
 
 LeaseRow = tuple[int, int, list[Part]]
 """(number, at, parts) of a lease in a snapshot."""
 
 _REBUILD_AT_LEAST = 4_096
+_ENDS_AT_ONCE = 4
+"""So many ends of leases are looked at again whenever one is added, while those that are over are swept out."""
 
-
-class Lease:
-    """What one receive handed out and is still out."""
-
-    __slots__ = ("at_ms", "parts")
-
-    def __init__(self, at_ms: int, parts: list[Part]) -> None:
-        self.at_ms = at_ms
-        self.parts = parts
-
-    def runs(self) -> Runs:
-        """Everything still out under this lease."""
-        if len(self.parts) == 1:
-            return self.parts[0][1]
-        return normalized(run for _, runs in self.parts for run in runs)
+End = tuple[int, int]
+"""(until, lease)."""
 
 
 class LeaseTable:
@@ -47,9 +33,12 @@ class LeaseTable:
         self._page_rows = limits.PAGE_ROWS
         self._pages: dict[int, dict[int, Lease]] = {}
         """By number, in pages of neighbouring numbers. The parts of a lease are never changed, but replaced."""
-        self.capture: PageCapture[dict[int, Lease], list[LeaseRow]] | None = None
-        self._heap: list[tuple[int, int]] = []
-        """(until, lease) of every part; those of parts that are gone stay until they come up or are too many."""
+        self.capture: PageCapture[dict[int, Lease], list[LeaseImage]] | None = None
+        self._heap: list[End] = []
+        """Every end of every lease; those of leases that are gone stay until they come up or are too many."""
+        self._before: list[End] = []
+        """A heap that was too long: from its back, ends that are not over go to the new one, some with every end that is added.
+        A heap without its last ones is a heap."""
         self._rebuild_at = _REBUILD_AT_LEAST
 
     def begin_epoch(self, epoch: int) -> None:
@@ -59,7 +48,7 @@ class LeaseTable:
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """A new lease; numbers only rise."""
         self.next = number + 1
-        self._page(number)[number] = Lease(at_ms, [(until_ms, runs)])
+        self._page(number)[number] = Lease(at_ms, runs, until_ms)
         self._watch(until_ms, number)
 
     def _page(self, number: int) -> dict[int, Lease]:
@@ -88,107 +77,122 @@ class LeaseTable:
         if lease is None:
             return
         page = self._page(number)
-        if len(lease.parts) != 1 or lease.parts[0][1] != runs:
-            lease.parts = [(until, rest) for until, part in lease.parts if (rest := difference(part, runs))]
-            if lease.parts:
+        if not lease.is_all(runs):
+            lease.remove(runs)
+            if lease:
                 return
         del page[number]
         if not page:
             del self._pages[number // self._page_rows]
 
-    def remove_anywhere(self, runs: Runs) -> None:
-        """Takes messages out of whichever leases hold them; for the rare end that comes from elsewhere."""
-        ends = [first + count for first, count in runs]
-        for number, lease in list(self):
-            held = lease.runs()
-            low = bisect_right(ends, held[0][0])
-            high = bisect_left(runs, (held[-1][0] + held[-1][1], 0), lo=low)
-            if low < high and intersection(held, runs[low:high]):
-                self.remove(number, runs[low:high])
+    def remove_from(self, owners: Iterable[tuple[int, Run]]) -> None:
+        """Takes messages out of the leases that hold them, for the rare end that comes from elsewhere; (lease, run) by rising runs."""
+        found: dict[int, Runs] = {}
+        for number, run in owners:
+            runs = found.setdefault(number, [])
+            if runs and sum(runs[-1]) == run[0]:
+                runs[-1] = (runs[-1][0], runs[-1][1] + run[1])
+            else:
+                runs.append(run)
+        for number, runs in found.items():
+            self.remove(number, runs)
 
     def extend(self, number: int, runs: Runs, until_ms: int) -> None:
         """Some or all messages of a lease now end at another time."""
         lease = self._page(number)[number]
-        parts: list[Part] = []
-        together = runs
-        for until, part in lease.parts:
-            left = difference(part, runs)
-            if until == until_ms:
-                together = normalized([*left, *together])
-            elif left:
-                parts.append((until, left))
-        lease.parts = [*parts, (until_ms, together)]
-        self._watch(until_ms, number)
+        is_new = not lease.ends_at(until_ms)
+        lease.extend(runs, until_ms)
+        if is_new:
+            self._watch(until_ms, number)
 
     def resume(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """Messages that a lease held once are out under it again, whether or not it still holds others."""
         if self.get(number) is not None:
             self.extend(number, runs, until_ms)
         else:
-            self._page(number)[number] = Lease(at_ms, [(until_ms, runs)])
+            self._page(number)[number] = Lease(at_ms, runs, until_ms)
             self._watch(until_ms, number)
 
     def _watch(self, until_ms: int, number: int) -> None:
         heappush(self._heap, (until_ms, number))
-        if len(self._heap) >= self._rebuild_at:
-            self._watch_all()
+        if self._before:
+            self._sweep()
+        elif len(self._heap) >= self._rebuild_at:
+            # With a visibility timeout of hours, leases that were deleted long ago would fill the heap.
+            self._before, self._heap = self._heap, []
 
-    def _watch_all(self) -> None:
-        """With a visibility timeout of hours, leases that were deleted long ago would fill the heap."""
-        pages = self._pages.values()
-        self._heap = [
-            (until, number) for page in pages for number, lease in page.items() for until, _ in lease.parts
-        ]
-        heapify(self._heap)
-        self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
+    def _sweep(self) -> None:
+        """Goes on with sweeping out ends that are over, without taking long."""
+        before = self._before
+        for _ in range(min(_ENDS_AT_ONCE, len(before))):
+            end = before.pop()
+            if self._is_live(end):
+                heappush(self._heap, end)
+        if not before:
+            self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
+
+    def _is_live(self, end: End) -> bool:
+        lease = self.get(end[1])
+        return lease is not None and lease.ends_at(end[0])
+
+    def _first(self) -> list[End] | None:
+        """The heap of which the first end is the next."""
+        for heap in (self._heap, self._before):
+            while heap and not self._is_live(heap[0]):
+                heappop(heap)
+        if self._before and not (self._heap and self._heap[0] <= self._before[0]):
+            return self._before
+        return self._heap or None
 
     def next_ms(self) -> int | None:
         """When the next lease ends."""
-        heap = self._heap
-        while heap:
-            until_ms, number = heap[0]
-            lease = self.get(number)
-            if lease is not None and any(until == until_ms for until, _ in lease.parts):
-                return until_ms
-            heappop(heap)
-        return None
+        first = self._first()
+        return first[0][0] if first is not None else None
 
-    def due(self, now_ms: int, most: int) -> list[tuple[int, Runs]]:
-        """Up to `most` (lease, runs) that have ended; they stay due until the caller's records end them."""
+    def due(self, now_ms: int, most: int, most_runs: int) -> list[tuple[int, Runs]]:
+        """Up to `most` (lease, runs) that have ended, and up to so many runs; they stay due until the caller's records end them."""
         found: dict[int, Runs] = {}
-        seen: list[tuple[int, int]] = []
-        while len(found) < most and (until_ms := self.next_ms()) is not None and until_ms <= now_ms:
-            entry = heappop(self._heap)
-            seen.append(entry)
-            number = entry[1]
+        seen: list[End] = []
+        while (
+            len(seen) < most
+            and most_runs > 0
+            and (heap := self._first()) is not None
+            and heap[0][0] <= now_ms
+        ):
+            end = heappop(heap)
+            seen.append(end)
+            number = end[1]
             lease = self.get(number)
             if number not in found and lease is not None:
-                parts = lease.parts
-                found[number] = normalized(run for until, runs in parts if until <= now_ms for run in runs)
-        for entry in seen:
-            heappush(self._heap, entry)
+                runs = lease.ended(now_ms)
+                found[number] = runs if len(runs) <= most_runs else runs[:most_runs]
+                most_runs -= len(runs)
+        for end in seen:
+            heappush(self._heap, end)
         return list(found.items())
 
     def clear(self) -> None:
         """Nothing is out any more; numbers go on."""
         self._pages = {}
-        self._heap.clear()
+        self._heap, self._before = [], []
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def begin_capture(self) -> PageCapture[dict[int, Lease], list[LeaseRow]]:
+    def begin_capture(self) -> PageCapture[dict[int, Lease], list[LeaseImage]]:
         """Captures the leases as they are now, until `capture` is None again."""
-        self.capture = PageCapture(self._pages, _rows)
+        self.capture = PageCapture(self._pages, images_of)
         return self.capture
 
     def load(self, rows: Iterable[LeaseRow]) -> None:
         """Some leases from the snapshot."""
         for number, at_ms, parts in rows:
-            self._page(number)[number] = Lease(at_ms, parts)
+            self._page(number)[number] = Lease.of_parts(at_ms, parts)
             for until_ms, _ in parts:
                 heappush(self._heap, (until_ms, number))
         self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
 
 
-def _rows(page: dict[int, Lease]) -> list[LeaseRow]:
-    return [(number, lease.at_ms, lease.parts) for number, lease in sorted(page.items())]
+def rows_of(images: Iterable[LeaseImage]) -> Iterator[LeaseRow]:
+    """Leases for a snapshot."""
+    for number, at_ms, until_ms, runs, ends in images:
+        yield number, at_ms, [(until_ms, runs)] if ends is None else parts_of(until_ms, runs, ends)

@@ -6,11 +6,10 @@ under way goes on with them. Messages that are on their way to another queue sta
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Protocol
 
-from penstock.model.runs import Runs
+from penstock.model.run_set import RunSet
 from penstock.queue.ready.groups import FifoGroups, GroupNames
 from penstock.queue.ready.lanes import Lanes
 from penstock.queue.ready.late_heads import LateHeads
@@ -71,14 +70,11 @@ def purge_all(partition: Purgeable) -> tuple[int, list[object]]:
     return purged, given_up
 
 
-def _chunks_of(chunks: Iterable[int], moves: Iterable[Runs]) -> set[int]:
+def _chunks_of(chunks: Iterable[int], moves: Iterable[RunSet]) -> set[int]:
     """Those of the chunks in which something is on its way."""
-    found: set[int] = set()
     lists = list(moves)
-    for number in chunks:
-        first, end = number << CHUNK_BITS, number + 1 << CHUNK_BITS
-        for runs in lists:
-            place = bisect_left(runs, (end, 0))
-            if place and sum(runs[place - 1]) > first:
-                found.add(number)
-    return found
+    return {
+        number
+        for number in chunks
+        if any(runs.has_any(number << CHUNK_BITS, number + 1 << CHUNK_BITS) for runs in lists)
+    }

@@ -26,6 +26,9 @@ def _into(state: int) -> bytes:
 
 INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING, HELD)}
 
+MOVING_ALONE = bytes(byte if byte & STATE_BITS == MOVING else GONE for byte in range(256))
+"""A table that leaves only messages that are on their way elsewhere."""
+
 KNOWN = bytes(
     byte
     for byte in range(256)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import compress
 
 from penstock.model import limits
 from penstock.model.page_capture import PageCapture
@@ -131,8 +132,8 @@ class MessageTable(MessageView):
                 self._count(part, 1)
                 chunk.states[start:stop] = part
 
-    def lease(self, runs: Sequence[Run]) -> None:
-        """Moves the messages of the runs, all ready, out, and counts one more receive for each."""
+    def lease(self, runs: Sequence[Run], number: int) -> None:
+        """Moves the messages of the runs, all ready, out under a lease, and counts one more receive for each."""
         if self.capture is not None:
             self._before(runs)
         table, more = states.INTO[LEASED], states.ONE_MORE
@@ -148,6 +149,10 @@ class MessageTable(MessageView):
                 chunk.states[index] = table[old]
                 attempts = chunk.attempts or chunk.make_attempts()
                 attempts[index] = received = more[attempts[index]]
+                if chunk.leases is not None:
+                    chunk.leases[index] = number
+                else:
+                    chunk.note_lease(index, index + 1, number)
                 if received == MANY:
                     self._count_many(chunk, index, index + 1)
                 continue
@@ -162,10 +167,17 @@ class MessageTable(MessageView):
                 chunk.states[start:stop] = part.translate(table)
                 attempts = chunk.attempts or chunk.make_attempts()
                 attempts[start:stop] = part = attempts[start:stop].translate(more)
+                chunk.note_lease(start, stop, number)
                 if MANY in part:
                     self._count_many(chunk, start, stop)
         self.counts[READY] -= leased
         self.counts[LEASED] += leased
+
+    def note_lease(self, runs: Iterable[Run], number: int) -> None:
+        """The messages are out under a lease, from a snapshot or anew."""
+        for run in runs:
+            for chunk, start, stop in self.pieces(run):
+                chunk.note_lease(start, stop, number)
 
     def _count_many(self, chunk: Chunk, start: int, stop: int) -> None:
         """A byte does not count to MANY; from there on a table does."""
@@ -246,11 +258,18 @@ class MessageTable(MessageView):
                 continue
             for file, pieces in chunk.files.items():
                 self._lose_piece(file, pieces)
-        self.bury(self.runs_in(states.RUNS_EXPIRABLE, 1, self.next, before) if before else ())
         left = self.counts[states.MOVING]
         self.counts = {**dict.fromkeys(states.NAMES, 0), states.MOVING: left}
         self.ready_by_priority = [0] * limits.PRIORITIES
-        self.bytes = self.size_of(self.runs_in(states.RUNS_LIVING, 1, self.next, left)) if left else 0
+        self.bytes = 0
+        for chunk in [*self.chunks.values()]:
+            if self.capture is not None:
+                self.capture.before(chunk.number)
+            for file in chunk.keep_moving():
+                self._lose_piece(file)
+            self.bytes += sum(compress(chunk.sizes, chunk.states))
+            if not chunk.living and chunk.number < last:
+                del self.chunks[chunk.number]
         if self.many_attempts:
             many = self.many_attempts.items()
             self.many_attempts = {sequence: count for sequence, count in many if self.state(sequence)}

@@ -274,6 +274,20 @@ LATEST = (
         (86_400_000,),
         "a night after which idle producers are remembered or forgotten",
     ),
+    Size(
+        "queue.state.lease",
+        "_FEW",
+        (0, 1),
+        "a little of a lease that is settled where it lies, or all of it gone through",
+    ),
+    Size(
+        "queue.state.leases",
+        "_ENDS_AT_ONCE",
+        (1, 2),
+        "ends of leases that are over, swept out with one lease or over several",
+    ),
+    Size("model.run_set", "_BLOCK_RUNS", (1, 2), "messages that move in one block of runs or in several"),
+    Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 

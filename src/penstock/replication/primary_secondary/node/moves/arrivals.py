@@ -10,11 +10,13 @@ its moves. Only then is it given up (`draining`): a source may take a target tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from penstock.model import limits
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.runs import Runs, count_of, pieces_of
+from penstock.model.run_set import RunSet
+from penstock.model.runs import Runs, count_of
 from penstock.queue.decisions import move as moving
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.layout_view import GONE_MS
@@ -141,7 +143,7 @@ class Arrivals:
         answer = Arrived(queue_id, source_id, runs, target.origins.arrived(source_id, runs))
         self._state.led[queue_id].when_everywhere(target.index, lambda: self._tell(source_id, answer))
 
-    def unsettled(self, target: Partition) -> list[tuple[int, Runs]]:
+    def unsettled(self, target: Partition) -> list[tuple[int, RunSet]]:
         """What has arrived from partitions that still are there, and that they may not know of."""
         layout, found = self._state.layout, []
         for source_id, runs in target.origins:
@@ -161,7 +163,7 @@ class Arrivals:
         if is_safe and now_ms >= self._tell_ms.get(queue_id, 0):
             self._tell_ms[queue_id] = now_ms + TELL_MS
             for source_id, runs in unsettled:
-                self._say(queue_id, source_id, next(pieces_of(runs, limits.RUNS_PER_RECORD)))
+                self._say(queue_id, source_id, [*islice(runs, limits.RUNS_PER_RECORD)])
         return False
 
     def explain(self, target: Partition) -> list[str]:

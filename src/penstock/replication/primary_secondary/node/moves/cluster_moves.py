@@ -23,8 +23,9 @@ have nothing to go back to: they wait for a queue of that name for a moment, and
 from __future__ import annotations
 
 from penstock.backend.receive.bodies import StoredSlice
-from penstock.backend.send.moves import first_messages, origin_of, slices_in_memory
+from penstock.backend.send.moves import origin_of, slices_in_memory
 from penstock.cluster.layout.entries import PartitionEntry
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import target_of
 from penstock.model.runs import difference, intersection, normalized
@@ -90,7 +91,7 @@ class ClusterMoves:
                 busy += 1
                 # What is in order waits for those before it.
                 closed = [] if partition.settings.strict else self._closed(queue_id, aim)
-                first = first_messages(led.sent_moves.passing(runs, closed))
+                first = led.sent_moves.passing(runs, closed, limits.MOVE_MESSAGES)
                 journey = Journey(queue_id, aim, reason, first, now_ms)
                 self._start(journey, partition, led)
             if journey is not None and journey.phase == "ready" and journey.reason == reason:
@@ -175,7 +176,7 @@ class ClusterMoves:
         if message.arrived:
             names = {aim: target_of(aim).name.partition(ORDINAL_MARK)[0] for aim, _ in source.moves}
             moved = [runs for (aim, _), runs in source.moves.items() if names[aim] == known.entry.queue]
-            there = normalized(run for runs in moved for run in intersection(runs, message.arrived))
+            there = normalized(run for runs in moved for run in runs.among(normalized(message.arrived)))
             try:
                 state.parts.write(source, moving.finish_move(source, there, state.now_ms))
             except PenstockError:  # no room in the journal; it is said again
