@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.backend.node.node_turns import NodeTurns
+from penstock.backend.node.outbox import HandedAnswer, HandOver
 from penstock.model.batch import Buffer
 from penstock.storage.flush import Flush
 from penstock.storage.job import Job
@@ -54,6 +55,9 @@ class World:
     def take_output(self) -> list[tuple[int, list[Buffer]]]:
         output, self.output = self.output, []
         return [(1, [one.encode()]) for one in output]
+
+    def take_handed(self) -> list[tuple[HandOver, list[HandedAnswer]]]:
+        return []
 
     def congested(self) -> bool:
         return self.is_congested

@@ -73,6 +73,7 @@ class _PausingNode:
         self.congested = node.congested
         self.next_wakeup_ms = node.next_wakeup_ms
         self.has_more = node.has_more
+        self.take_handed = node.take_handed
 
     def tick(self, now_ms: int) -> None:
         self._at("turn")

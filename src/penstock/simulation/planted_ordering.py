@@ -121,7 +121,7 @@ def reads_past_the_committed_end() -> Sequence[Patch]:
         real(self, position, connection, request_id, answer, *rest, **more)
         if isinstance(answer, LogSlice):
             early = self._waiting.pop()
-            self._ready.setdefault(connection, []).extend(early.buffers)
+            self._let_leave(connection, early.form)
             if early.body_bytes:
                 self._count_out(connection, early.body_bytes)
 

@@ -16,7 +16,7 @@ from penstock.model.settings import QueueSettings
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.disk.disk import RealDisk
 from penstock.runtime.engine.driver import Driver
-from penstock.runtime.engine.local_link import LocalLink, LocalRoute
+from penstock.runtime.engine.local_link import LocalLink
 from penstock.steps.step import Reply
 from penstock.storage.identity import Identity
 from penstock.storage.options import StorageOptions
@@ -39,11 +39,15 @@ async def linked_node(directory: Path) -> AsyncIterator[LinkedNode]:
     options = StorageOptions(journal_file_bytes=32 * MEBIBYTE, checkpoint_journal_bytes=32 * MEBIBYTE)
     store = Store.open(disk, options, Identity("node-test", bytes(32)))
     node = Node(store, Environment("test", str(directory), lambda: (0.0, 0)), clock.now_ms())
-    route = LocalRoute(lambda connection, buffers: None)
     driver = Driver(
-        node, clock, loop, write=route.write, congestion_changed=lambda congested: None, failed=lambda: None
+        node,
+        clock,
+        loop,
+        write=lambda connection, buffers: None,
+        congestion_changed=lambda congested: None,
+        failed=lambda: None,
     )
-    link = route.link(driver, loop)
+    link = LocalLink(driver, loop)
     try:
         yield LinkedNode(driver, link)
     finally:

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from penstock.model import limits
-from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.timestamp_id import Sequencer
 from penstock.wire.clock_messages import ClockReading, TakenIds
-from penstock.wire.frames import encode_frame
-from penstock.wire.messages import encode_message
 
 Question = tuple[int, int, ClockInterval | None]
 """The connection, its request, and what was known of the time when it came."""
@@ -52,14 +49,14 @@ class ClockDesk:
         (time_us, process, counter), size = self._sequencer.take(now, count)
         return TakenIds(time_us, process, counter, size, now.furthest_us(time_us))
 
-    def take(self, connections: Collection[int]) -> list[tuple[int, list[Buffer]]]:
-        """The answers to those who are still there, to be written now."""
+    def take(self, connections: Collection[int]) -> list[tuple[int, int, ClockReading]]:
+        """The connection, its request and the answer, to those who are still there, to be written now."""
         if not self._questions:
             return []
         questions, self._questions = self._questions, []
         left = self._clock()
         return [
-            (connection, encode_frame(request_id, encode_message(self._reading(came, left))))
+            (connection, request_id, self._reading(came, left))
             for connection, request_id, came in questions
             if connection in connections
         ]

@@ -15,6 +15,7 @@ from penstock.backend.node.clock_handler import ClockDesk
 from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.opening import open_node
+from penstock.backend.node.outbox import HandedAnswer, HandOver
 from penstock.backend.node.parts import GrantedDelivery, GrantedGroup, NodeParts
 from penstock.backend.node.request_handlers import RequestDesk
 from penstock.backend.receive import group_receiving, traffic
@@ -41,6 +42,7 @@ from penstock.wire.frames import Frame
 __all__ = ["Environment", "Node"]
 
 _MOVES_PER_TURN = 4
+_NOTHING = memoryview(b"")
 
 
 class Node:
@@ -95,9 +97,11 @@ class Node:
 
     # -- connections and requests ----------------------------------------------------------------------------
 
-    def connected(self, connection: int) -> None:
-        """A client has connected."""
+    def connected(self, connection: int, hand_over: HandOver | None = None) -> None:
+        """A client has connected; `hand_over`: how one in this process takes its answers."""
         self._connections[connection] = False
+        if hand_over is not None:
+            self._parts.outbox.in_process[connection] = hand_over
 
     def disconnected(self, connection: int, now_ms: int) -> None:
         """A client is gone."""
@@ -254,7 +258,7 @@ class Node:
         self._model.job_done(job, now_ms)
 
     def _ask_again(self, connection: int, request_id: int, request: messages.Peek | messages.Redrive) -> None:
-        from_memory = Frame(request_id, memoryview(messages.encode_message(request)), memoryview(b""))
+        from_memory = Frame(request_id, _NOTHING, _NOTHING, request)
         self.handle(connection, from_memory, self._parts.now_ms)
 
     def _serve_waiting(self) -> None:
@@ -293,10 +297,21 @@ class Node:
 
     def take_output(self) -> list[tuple[int, list[Buffer]]]:
         """What may be written to connections now."""
-        output = self._parts.outbox.take()
+        outbox = self._parts.outbox
+        output = outbox.take()
         for connection, _ in output:
             self._parts.unpark(connection)
-        return output + self._clock_desk.take(self._connections)
+        for answer in self._clock_desk.take(self._connections):
+            outbox.put_now(*answer)
+        return output + outbox.take()
+
+    def take_handed(self) -> list[tuple[HandOver, list[HandedAnswer]]]:
+        """The same for clients in this process, and how they take it."""
+        outbox = self._parts.outbox
+        handed = outbox.take_handed()
+        for connection, _ in handed:
+            self._parts.unpark(connection)
+        return [(outbox.in_process[connection], answers) for connection, answers in handed]
 
     def congested(self) -> bool:
         """Whether to stop reading requests until the disk has caught up."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from penstock.backend.node.outbox import HandedAnswer, HandOver
 from penstock.model.batch import Buffer
 from penstock.storage.flush import Flush
 from penstock.storage.job import Job
@@ -39,6 +40,10 @@ class TurningNode(Protocol):
 
     def take_output(self) -> list[tuple[int, list[Buffer]]]:
         """Answers that may leave, by connection."""
+        ...
+
+    def take_handed(self) -> list[tuple[HandOver, list[HandedAnswer]]]:
+        """Answers to clients in this process that may leave."""
         ...
 
     def congested(self) -> bool:
@@ -120,8 +125,7 @@ class NodeTurns:
             node.tick(now_ms)
         has_flushed = self._start_flush()
         # Answers first: whoever waits for one does not wait for our housekeeping.
-        for connection, buffers in node.take_output():
-            hands.write(connection, buffers)
+        self.write_answers()
         self._answers_are_due = False
         if has_flushed:
             self._start_flush()  # of what came of the first
@@ -134,6 +138,13 @@ class NodeTurns:
             self.congested = congested
             hands.congestion_changed(congested)
         self._set_timer()
+
+    def write_answers(self) -> None:
+        """Sends and hands over what may leave."""
+        for connection, buffers in self._node.take_output():
+            self._hands.write(connection, buffers)
+        for hand_over, answers in self._node.take_handed():
+            hand_over(answers)
 
     def flush_ended(self, flush: Flush) -> None:
         """A flush that had not ended when it was handed out has ended; the next turn follows soon."""

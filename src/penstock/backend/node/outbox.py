@@ -7,7 +7,7 @@ also says of which partitions it tells something, and leaves when that is commit
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -36,10 +36,24 @@ class LeaseRef(NamedTuple):
     runs: Runs
 
 
+class HandedAnswer(NamedTuple):
+    """An answer to a client in this process, who takes it as it is: nothing is encoded to be decoded."""
+
+    request_id: int
+    answer: Answer
+    body: Sequence[Buffer]
+
+
+HandOver = Callable[[list[HandedAnswer]], None]
+"""How a client in this process takes answers."""
+_Form = list[Buffer] | HandedAnswer
+"""A frame for a socket, or what is handed over."""
+
+
 class _Waiting(NamedTuple):
     position: int
     connection: int
-    buffers: list[Buffer]
+    form: _Form
     leases: Sequence[LeaseRef]
     body_bytes: int
     stamp_us: int
@@ -53,11 +67,14 @@ class Outbox:
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
-        self.stamped: list[tuple[int, int, int, list[Buffer]]] = []
-        """(stamp, number, connection, buffers) of answers on disk whose stamp may not have passed yet: a heap, apart
+        self.stamped: list[tuple[int, int, int, _Form]] = []
+        """(stamp, number, connection, form) of answers on disk whose stamp may not have passed yet: a heap, apart
         from the others, so that nobody waits behind them."""
         self._stamped_total = 0
         self._ready: dict[int, list[Buffer]] = {}
+        self._handed: dict[int, list[HandedAnswer]] = {}
+        self.in_process: dict[int, HandOver] = {}
+        """The connections that are no sockets, but clients in this process."""
         self._body_bytes: dict[int, int] = {}
         self.undelivered: list[LeaseRef] = []
         """Leases whose receiver was gone by the time the answer could leave."""
@@ -81,15 +98,32 @@ class Outbox:
     ) -> None:
         """The answer may leave once the journal is on disk up to `position`, what it needs is committed, and time is
         past `stamp_us`. One that `needs_copies` says something else where that is committed on too few disks."""
-        frame = encode_frame(request_id, encode_message(answer), body)
+        form = self._form(connection, request_id, answer, body)
         body_bytes = sum(map(len, body)) if body else 0
         if body_bytes:
             self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
         self._waiting.append(
             _Waiting(
-                position, connection, frame, leases, body_bytes, stamp_us, request_id, needs, needs_copies
+                position, connection, form, leases, body_bytes, stamp_us, request_id, needs, needs_copies
             )
         )
+
+    def put_now(self, connection: int, request_id: int, answer: Answer) -> None:
+        """The answer may leave at once: it tells nothing of what is stored."""
+        self._let_leave(connection, self._form(connection, request_id, answer, ()))
+
+    def _form(self, connection: int, request_id: int, answer: Answer, body: Sequence[Buffer]) -> _Form:
+        if connection in self.in_process:
+            return HandedAnswer(request_id, answer, body)
+        return encode_frame(request_id, encode_message(answer), body)
+
+    def _let_leave(self, connection: int, form: _Form) -> None:
+        if isinstance(form, HandedAnswer):
+            self._handed.setdefault(connection, []).append(form)
+        elif (queued := self._ready.get(connection)) is None:
+            self._ready[connection] = form
+        else:
+            queued += form
 
     def body_bytes(self, connection: int) -> int:
         """Bytes of messages on their way to a connection that may not leave yet."""
@@ -97,25 +131,21 @@ class Outbox:
 
     def committed(self, position: int, connections: Collection[int]) -> None:
         """The journal is on disk up to `position`."""
-        waiting, ready = self._waiting, self._ready
+        waiting = self._waiting
         while waiting and waiting[0].position <= position:
             first = waiting.popleft()
-            _, connection, buffers, leases, body_bytes, stamp_us, _, needs, _ = first
+            _, connection, form, leases, body_bytes, stamp_us, _, needs, _ = first
             if needs:
                 self._let_go(first, connections)
                 continue
             if stamp_us:
                 self._stamped_total += 1
-                heappush(self.stamped, (stamp_us, self._stamped_total, connection, buffers))
+                heappush(self.stamped, (stamp_us, self._stamped_total, connection, form))
                 continue
             if body_bytes:
                 self._count_out(connection, body_bytes)
             if connection in connections:
-                queued = ready.get(connection)
-                if queued is None:
-                    ready[connection] = buffers
-                else:
-                    queued += buffers
+                self._let_leave(connection, form)
             else:
                 self.undelivered += leases
 
@@ -133,32 +163,37 @@ class Outbox:
         for need in answer.needs:
             state = self.commitment.is_committed(need)
             if state is None:
-                answer = _instead(answer, _LOST)
+                answer = self._instead(answer, _LOST)
                 break
             if not state:
                 self._held.setdefault(need[0], deque()).append(answer)
                 return
             if answer.needs_copies and not self.commitment.has_copies(need):
-                answer = _instead(answer, _TOO_FEW)
+                answer = self._instead(answer, _TOO_FEW)
                 break
         if answer.stamp_us:
             self._stamped_total += 1
-            heappush(self.stamped, (answer.stamp_us, self._stamped_total, answer.connection, answer.buffers))
+            heappush(self.stamped, (answer.stamp_us, self._stamped_total, answer.connection, answer.form))
             return
         if answer.body_bytes:
             self._count_out(answer.connection, answer.body_bytes)
         if answer.connection in connections:
-            self._ready.setdefault(answer.connection, []).extend(answer.buffers)
+            self._let_leave(answer.connection, answer.form)
         else:
             self.undelivered += answer.leases
+
+    def _instead(self, answer: _Waiting, failed: Failed) -> _Waiting:
+        """What is told in place of an answer that is not so."""
+        form = self._form(answer.connection, answer.request_id, failed, ())
+        return answer._replace(form=form, leases=(), stamp_us=0)
 
     def passed(self, time_us: int, connections: Collection[int]) -> None:
         """Time is past this for certain: answers with stamps up to it may leave."""
         stamped = self.stamped
         while stamped and stamped[0][0] <= time_us:
-            _, _, connection, buffers = heappop(stamped)
+            _, _, connection, form = heappop(stamped)
             if connection in connections:
-                self._ready.setdefault(connection, []).extend(buffers)
+                self._let_leave(connection, form)
 
     def next_stamp_us(self) -> int | None:
         """The stamp that the next of these answers waits for."""
@@ -179,11 +214,13 @@ class Outbox:
         self._ready = {}
         return taken
 
-
-def _instead(answer: _Waiting, failed: Failed) -> _Waiting:
-    """What is told in place of an answer that is not so."""
-    buffers = encode_frame(answer.request_id, encode_message(failed))
-    return answer._replace(buffers=buffers, leases=(), stamp_us=0)
+    def take_handed(self) -> list[tuple[int, list[HandedAnswer]]]:
+        """The same for connections in this process."""
+        if not self._handed:
+            return []
+        taken = list(self._handed.items())
+        self._handed = {}
+        return taken
 
 
 def _need_of(answer: _Waiting, partition: int) -> Need:

@@ -11,7 +11,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.steps.step import Reply
 from penstock.wire.credentials import Prove
 from penstock.wire.frames import encode_frame
-from penstock.wire.messages import Failed, Request, decode_answer
+from penstock.wire.messages import Answer, Failed, Request, decode_answer
 from penstock.wire.refusals import error_of
 from penstock.wire.request_ids import RequestIds
 
@@ -56,20 +56,28 @@ class Correlation:
 
     def answered(self, request_id: int, head: Buffer, body: memoryview) -> None:
         """Calls back for one answer; raises `PenstockError` where it cannot be read, after telling who waits."""
-        waiting = self._waiting.pop(request_id, None)
-        if waiting is None:
+        if request_id not in self._waiting:
             if request_id == 0:
                 self._refused(head)
             return
-        done, body_bytes = waiting
-        self.outstanding_bytes -= body_bytes
         try:
             answer = decode_answer(head)  # type: ignore[arg-type]  # any buffer will do
         except msgspec.DecodeError as error:
             unreadable = PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}")
-            tell(done, unreadable)
+            self._told(request_id, unreadable)
             raise unreadable from None
-        tell(done, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))
+        self.handed(request_id, answer, body)
+
+    def handed(self, request_id: int, answer: Answer, body: memoryview) -> None:
+        """The same for an answer that need not be decoded."""
+        self._told(request_id, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))
+
+    def _told(self, request_id: int, outcome: Reply | PenstockError) -> None:
+        waiting = self._waiting.pop(request_id, None)
+        if waiting is not None:
+            done, body_bytes = waiting
+            self.outstanding_bytes -= body_bytes
+            tell(done, outcome)
 
     def _refused(self, head: Buffer) -> None:
         """What concerns no request concerns the connection, which ends then; it is to be known why."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.backend.node.node import Node
 from penstock.backend.node.node_turns import NodeTurns
+from penstock.backend.node.outbox import HandOver
 from penstock.model.batch import Buffer
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.engine.lone_flush import LoneFlush
@@ -81,9 +82,9 @@ class Driver:
 
     # -- what arrives ----------------------------------------------------------------------------------------
 
-    def connected(self, connection: int) -> None:
-        """A client has connected."""
-        self._call(lambda: self._node.connected(connection))
+    def connected(self, connection: int, hand_over: HandOver | None = None) -> None:
+        """A client has connected; `hand_over`: how one in this process takes its answers."""
+        self._call(lambda: self._node.connected(connection, hand_over))
 
     def behind(self, connection: int) -> None:
         """A client does not read what it is sent."""
@@ -210,8 +211,7 @@ class Driver:
         if self.failure is None:
             try:
                 self._node.close(self._clock.now_ms())
-                for connection, buffers in self._node.take_output():
-                    self.write(connection, buffers)
+                self.turns.write_answers()
             except Exception as error:
                 self._fail(error)
         self._closed = True

@@ -37,13 +37,14 @@ from penstock.config.address import Address
 from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
 from penstock.frontend.native.native_guard import NativeDoor
+from penstock.model.batch import Buffer
 from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.clocks.node_clock import NodeClock, open_clock
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.disk.disk import RealDisk
 from penstock.runtime.engine.driver import Driver
-from penstock.runtime.engine.local_link import LocalRoute
+from penstock.runtime.engine.local_link import LocalLink
 from penstock.runtime.http.sqs_server import GRACE_SECONDS, FrontDoor, bind_front_door, open_front_door
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
 from penstock.runtime.monitoring.node import NodeSight
@@ -79,14 +80,14 @@ class Broker:
         node_clock: NodeClock,
         driver: Driver,
         server: Server,
-        route: LocalRoute,
         address: Address,
         native_tls: NativeTls | None = None,
     ) -> None:
         self._disk = disk
         self.native_tls = native_tls
         """What is shown to native clients, if they are spoken to over TLS."""
-        self._route = route
+        self.link = LocalLink(driver, asyncio.get_running_loop())
+        """The way of everything in this process to the node."""
         self._node = node
         self._node_clock = node_clock
         self._driver = driver
@@ -133,7 +134,7 @@ class Broker:
         self._server.stop_accepting()
         if self.records is not None and self._driver.failure is None:
             await self.records.hand_on()
-        self._route.close("the server is stopping")
+        self.link.close("the server is stopping")
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
         self._driver.join(THREADS_SECONDS)
@@ -170,7 +171,6 @@ async def open_broker(config: ServeConfig) -> Broker:
     )
     loop = asyncio.get_running_loop()
     doors: list[NativeDoor] = []
-    route = LocalRoute(lambda connection, buffers: doors[0].write(connection, buffers))
 
     def congestion_changed(congested: bool) -> None:
         server.congestion_changed(congested)
@@ -181,17 +181,18 @@ async def open_broker(config: ServeConfig) -> Broker:
         server.drop_all()
         if broker.front_door is not None:
             broker.front_door.drop_all()
-        route.close("the server has failed")
+        broker.link.close("the server has failed")
 
-    driver = Driver(
-        node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
-    )
+    def write(connection: int, buffers: list[Buffer]) -> None:
+        doors[0].write(connection, buffers)
+
+    driver = Driver(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
     address = Address(config.listen.host, listener.getsockname()[1])
-    broker = Broker(disk, node, node_clock, driver, server, route, address, tls)
+    broker = Broker(disk, node, node_clock, driver, server, address, tls)
     node_clock.start()
     try:
         records = broker.records = await open_records(config)
-        link = route.link(driver, loop)
+        link = broker.link
         if config.sqs_listen is not None:
             bound = bind_front_door(config, records.users.has_users())
             records.begin_usage(str(bound[1]), link)

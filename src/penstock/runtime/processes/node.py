@@ -53,7 +53,7 @@ from penstock.runtime.cluster.store import cluster_certificate, cluster_secret, 
 from penstock.runtime.cluster.store_guard import warn_of_unguarded_store
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.disk.disk import RealDisk
-from penstock.runtime.engine.local_link import LocalRoute
+from penstock.runtime.engine.local_link import LocalLink
 from penstock.runtime.engine.tcp_link import TcpLink
 from penstock.runtime.http.sqs_server import FrontDoor
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
@@ -78,6 +78,8 @@ class ClusterNode:
     """Only front ends speak with clients."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
+    link: LocalLink | None = None
+    """The way of its monitoring to the node."""
     readers: ReaderDoor | None = None
     """Where clients with tickets read logs."""
     reader_address: Address | None = None
@@ -253,16 +255,15 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         elif service.readers is not None:
             service.readers.write(connection, buffers)
 
-    route = LocalRoute(write)
-
     def failed() -> None:
         server.drop_all()
         if service.readers is not None:
             service.readers.close()
-        route.close("the node has failed")
+        if service.link is not None:
+            service.link.close("the node has failed")
 
     driver = ClusterDriver(
-        node, clock, loop, write=route.write, congestion_changed=server.congestion_changed, failed=failed
+        node, clock, loop, write=write, congestion_changed=server.congestion_changed, failed=failed
     )
     links = PeerLinks(name, secret, driver, peers_place, tls)
     driver.write_peer = links.write
@@ -323,8 +324,9 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         if service.reader_record is not None:
             service.reader_record.start(make_link())
         door = service.readers
+        service.link = LocalLink(driver, loop)
         sight = NodeSight(
-            route.link(driver, loop),
+            service.link,
             clock,
             usage=service.reader_record.totals if service.reader_record is not None else None,
             readers=(lambda: door.totals) if door is not None else None,
