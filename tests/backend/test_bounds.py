@@ -28,11 +28,11 @@ def test_the_earliest_time_of_every_queue_is_found() -> None:
     dice = random.Random(4711)
     times, expected = UpkeepTimes(), dict[int, int]()
     for _ in range(5_000):
-        queue_id = dice.randrange(20)
+        partition_id = dice.randrange(20)
         match dice.randrange(10):
             case 0:
-                times.forget(queue_id)
-                expected.pop(queue_id, None)
+                times.forget(partition_id)
+                expected.pop(partition_id, None)
             case 1:
                 now_ms = dice.randrange(1_000)
                 due = {queue for queue, time_ms in expected.items() if time_ms <= now_ms}
@@ -40,8 +40,8 @@ def test_the_earliest_time_of_every_queue_is_found() -> None:
                 expected = {queue: time_ms for queue, time_ms in expected.items() if queue not in due}
             case _:
                 time_ms = dice.randrange(1_000)
-                times.ask(queue_id, time_ms)
-                expected[queue_id] = min(time_ms, expected.get(queue_id, time_ms))
+                times.ask(partition_id, time_ms)
+                expected[partition_id] = min(time_ms, expected.get(partition_id, time_ms))
         assert times.next_ms() == min(expected.values(), default=None)
 
 

@@ -41,7 +41,7 @@ def everything(node: NodeHarness, *names: str) -> list[bytes]:
 def left_behind(node: NodeHarness) -> set[str]:
     """Queues that are deleted and still hold something."""
     catalogue = node.node._parts.catalogue
-    return {catalogue.partitions[queue_id].name for queue_id in catalogue.deleting}
+    return {catalogue.partitions[partition_id].name for partition_id in catalogue.deleting}
 
 
 def received_too_often(journal: BusyJournal) -> None:

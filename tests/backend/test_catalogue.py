@@ -24,7 +24,7 @@ def test_a_name_means_the_latest_queue_of_it_that_is_there(
     for number in made:
         catalogue.apply(QueueCreated(number, "orders", SETTINGS, 0))
         there.add(number)
-        assert catalogue.find("orders").queue_id == max(there)
+        assert catalogue.find("orders").partition_id == max(there)
     again = Catalogue()
     again.load(b"".join(catalogue.capture(1)))
     for number in gone:
@@ -33,7 +33,7 @@ def test_a_name_means_the_latest_queue_of_it_that_is_there(
             one.apply(QueueDeleted(number, 0))
             one.apply(QueueRemoved(number, 0))
             named = one.named("orders")
-            assert (named.queue_id if named is not None else None) == max(there, default=None)
+            assert (named.partition_id if named is not None else None) == max(there, default=None)
     assert not catalogue._namesakes
 
 
@@ -52,7 +52,7 @@ def test_a_queue_is_found_by_its_id_only_under_its_own_name() -> None:
     catalogue = Catalogue()
     for number, name in ((2, "orders"), (3, "invoices"), (7, "orders")):
         catalogue.apply(QueueCreated(number, name, SETTINGS, 0))
-    assert catalogue.find("orders", 2).queue_id == 2
+    assert catalogue.find("orders", 2).partition_id == 2
     catalogue.apply(QueueDeleted(2, 0))
     for number in (2, 3, 9):
         with pytest.raises(PenstockError, match="there is no queue 'orders'"):

@@ -131,8 +131,8 @@ def restart(history: History) -> None:
     history.node.flush()
     history.node.crash()
     assert sorted(history.node.partitions) == sorted(before)
-    for queue_id, partition in history.node.partitions.items():
-        assert not list(differences(before[queue_id], partition))
+    for partition_id, partition in history.node.partitions.items():
+        assert not list(differences(before[partition_id], partition))
         assert not list(inconsistencies(partition))
     history.received.clear()
 

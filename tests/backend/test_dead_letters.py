@@ -231,7 +231,7 @@ def test_the_first_homes_of_a_slice_are_those_of_the_slice() -> None:
 
 
 def test_a_move_that_is_repeated_after_half_of_it_arrived_keeps_the_first_homes_in_step() -> None:
-    rig = Rig(QueueSettings(), queue_id=9)
+    rig = Rig(QueueSettings(), partition_id=9)
     origin = Origin(2, "dead", "redrive", [(5, 1)], 0, [1], 0, [(1, 50)])
     rig.write(moving.arrive(rig.partition, encode([b"a"]), origin, START_MS))
     again = Origin(2, "dead", "redrive", [(5, 2)], 0, [1, 2], 0, [(1, 50), (1, 60)])

@@ -30,8 +30,8 @@ def two_queues() -> tuple[Server, list[int]]:
     return server, queues
 
 
-def position_of(server: Server, queue_id: int, sequence: int) -> int:
-    table = server.node._parts.catalogue.partitions[queue_id].table
+def position_of(server: Server, partition_id: int, sequence: int) -> int:
+    table = server.node._parts.catalogue.partitions[partition_id].table
     return next(iter(table.chunks.values())).positions[sequence - 1]
 
 

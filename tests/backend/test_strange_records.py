@@ -81,9 +81,9 @@ def test_a_state_that_makes_no_sense_fences_its_queue_alone() -> None:
     checkpoint = parts.store.begin_checkpoint()
     index = parts.logbook.catalogue_index
     checkpoint.add(CATALOGUE, index, list(parts.catalogue.capture(index)))
-    for queue_id, partition in parts.catalogue.partitions.items():
-        state = b"\xc1" if queue_id == orders else snapshot.dump(partition)
-        checkpoint.add(queue_id, partition.index, state)
+    for partition_id, partition in parts.catalogue.partitions.items():
+        state = b"\xc1" if partition_id == orders else snapshot.dump(partition)
+        checkpoint.add(partition_id, partition.index, state)
     gone = max(parts.catalogue.partitions) + 1
     checkpoint.add(gone, 0, b"of a queue that the catalogue does not know")
     node.turn()

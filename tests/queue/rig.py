@@ -37,9 +37,11 @@ def expand(runs: Iterable[Run]) -> list[int]:
 class Rig:
     """One partition, its log and its bodies."""
 
-    def __init__(self, settings: QueueSettings | None = None, *, queue_id: int = 1, start: int = 1) -> None:
+    def __init__(
+        self, settings: QueueSettings | None = None, *, partition_id: int = 1, start: int = 1
+    ) -> None:
         self._start = start
-        self._queue_id = queue_id
+        self._partition_id = partition_id
         self._settings = settings or QueueSettings()
         self.partition = self._fresh()
         self.log: list[Entry] = []
@@ -49,7 +51,7 @@ class Rig:
         self._sends = 0
 
     def _fresh(self) -> Partition:
-        partition = Partition(self._queue_id, "orders", self._settings, START_MS)
+        partition = Partition(self._partition_id, "orders", self._settings, START_MS)
         partition.table.next = self._start
         if partition.log is not None:
             partition.log.next = self._start

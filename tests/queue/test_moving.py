@@ -22,8 +22,8 @@ class Pair:
     """A source with four messages on their way, and their target. Writes of a queue survive as a prefix."""
 
     def __init__(self) -> None:
-        self.source = Rig(QueueSettings(), queue_id=1)
-        self.target = Rig(QueueSettings(), queue_id=2)
+        self.source = Rig(QueueSettings(), partition_id=1)
+        self.target = Rig(QueueSettings(), partition_id=2)
         self.source.send_plain(1)
         self.source.send(encode([b"a", b"b", b"c", b"d"]))
         self.source.carry_out(moving.start_move(self.source.partition, [(2, 4)], "target", START_MS))

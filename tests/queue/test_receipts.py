@@ -22,10 +22,10 @@ def refused(token: bytes, seal: ReceiptSeal = SEAL) -> None:
 
 
 @given(identities, identities)
-def test_a_token_opens_to_what_it_was_made_of(queue_id: int, lease: int) -> None:
-    token = SEAL.token(queue_id, lease)
+def test_a_token_opens_to_what_it_was_made_of(partition_id: int, lease: int) -> None:
+    token = SEAL.token(partition_id, lease)
     assert len(token) == TOKEN_BYTES
-    assert SEAL.open(token) == (queue_id, lease)
+    assert SEAL.open(token) == (partition_id, lease)
 
 
 def test_tokens_are_what_servers_of_every_version_make_of_the_secret() -> None:
@@ -35,8 +35,8 @@ def test_tokens_are_what_servers_of_every_version_make_of_the_secret() -> None:
 
 
 @given(identities, identities, some.integers(0, TOKEN_BYTES * 8 - 1))
-def test_a_token_with_any_bit_changed_is_refused(queue_id: int, lease: int, bit: int) -> None:
-    token = bytearray(SEAL.token(queue_id, lease))
+def test_a_token_with_any_bit_changed_is_refused(partition_id: int, lease: int, bit: int) -> None:
+    token = bytearray(SEAL.token(partition_id, lease))
     token[bit // 8] ^= 1 << bit % 8
     refused(bytes(token))
 

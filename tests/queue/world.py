@@ -58,7 +58,7 @@ class World:
     def __init__(self, settings: QueueSettings, start: int = 1) -> None:
         self.rig = Rig(settings, start=start)
         self.reference = Reference(settings, next=start)
-        self.dead = Rig(QueueSettings(ordering=settings.ordering), queue_id=2)
+        self.dead = Rig(QueueSettings(ordering=settings.ordering), partition_id=2)
         self.buried: dict[int, bytes] = {}
         """What must be in the dead-letter queue, by sequence number here."""
         self.now_ms = START_MS

@@ -48,7 +48,7 @@ class SoleReplica:
 
     def incarnation_of(self, name: str) -> int | None:
         partition = self._parts.catalogue.named(name)
-        return partition.queue_id if partition is not None else None
+        return partition.partition_id if partition is not None else None
 
     def found_idle(self, partition_id: int) -> None: ...
 
@@ -84,8 +84,8 @@ class SoleReplica:
         if self._parts.store.committed_position < self._parts.store.appended_position:
             return
         for partition in self._parts.catalogue.partitions.values():
-            self._flushed[partition.queue_id] = partition.index
-            self._parts.outbox.replicated(partition.queue_id, self._parts.connections)
+            self._flushed[partition.partition_id] = partition.index
+            self._parts.outbox.replicated(partition.partition_id, self._parts.connections)
 
     def take_jobs(self) -> list[Job]:
         return []

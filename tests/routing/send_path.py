@@ -60,7 +60,7 @@ class Partition:
     def __init__(self, dice: Random, ordinal: int, settings: QueueSettings) -> None:
         self._dice, self._settings = dice, settings
         self.ordinal, self.id = ordinal, 2 + ordinal
-        self.rig = Rig(settings, queue_id=self.id)
+        self.rig = Rig(settings, partition_id=self.id)
         self.epoch, self.leader = 0, ""
         self._committed = 0
         self._waiting: list[tuple[int, Wire, Transmit, Outcome]] = []
@@ -73,7 +73,7 @@ class Partition:
             wire.answer(sent, LOST)
         self._waiting = []
         if kept < len(log):
-            self.rig = Rig(self._settings, queue_id=self.id)
+            self.rig = Rig(self._settings, partition_id=self.id)
             self.rig.log = log[:kept]
             self.rig.partition = self.rig.replayed()
         self.epoch, self.leader = self.epoch + 1, node

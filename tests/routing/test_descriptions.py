@@ -113,7 +113,7 @@ def test_a_queue_is_described_by_its_own_partition_where_the_node_has_a_later_on
     assert isinstance(step, AskAll)
     (ask,) = step.asks
     assert isinstance(ask.request, DescribeQueue)
-    assert node.find(ask.request.name, ask.request.queue_id).queue_id == ask.partition == 2
+    assert node.find(ask.request.name, ask.request.queue_id).partition_id == ask.partition == 2
 
 
 def test_a_queue_is_described_only_where_it_has_the_id_that_is_asked_for() -> None:

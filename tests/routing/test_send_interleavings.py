@@ -56,7 +56,7 @@ class Walk:
         self.dice = Random(seed)
         self._window_ms, self._purges = window_ms, purges
         settings = QueueSettings(ordering="fifo", deduplication_window_ms=window_ms)
-        self._partitions = [Rig(settings, queue_id=2 + ordinal) for ordinal in range(PARTITIONS)]
+        self._partitions = [Rig(settings, partition_id=2 + ordinal) for ordinal in range(PARTITIONS)]
         self._front_ends = [FrontEnd(), FrontEnd()]
         self._now_ms = START_MS
         self._network: list[Callable[[], None]] = []

@@ -31,7 +31,7 @@ class Cluster:
 
     def __init__(self) -> None:
         settings = QueueSettings(ordering="fifo", deduplication_window_ms=WINDOW_MS)
-        self.partitions = [Rig(settings, queue_id=2 + ordinal) for ordinal in range(PARTITIONS)]
+        self.partitions = [Rig(settings, partition_id=2 + ordinal) for ordinal in range(PARTITIONS)]
         self.front_end = FrontEnd()
         self.now_ms = START_MS
         self.is_earlier_version = False

@@ -331,7 +331,7 @@ class LifecycleEnded(msgspec.Struct, frozen=True, array_like=True, tag=27):
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """Catalogue: a queue exists. Its id is its incarnation and is never used again."""
 
-    queue_id: int
+    partition_id: int
     name: str
     settings: QueueSettings
     at_ms: int
@@ -340,14 +340,14 @@ class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
 class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=21):
     """Catalogue: the name is free and the queue takes no more requests; what it must move, it still moves."""
 
-    queue_id: int
+    partition_id: int
     at_ms: int
 
 
 class QueueRemoved(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """Catalogue: nothing of the deleted queue is left."""
 
-    queue_id: int
+    partition_id: int
     at_ms: int
 
 

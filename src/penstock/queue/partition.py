@@ -44,8 +44,8 @@ _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes(
 class Partition:
     """State of one partition of one incarnation of a queue."""
 
-    def __init__(self, queue_id: int, name: str, settings: QueueSettings, created_ms: int) -> None:
-        self.queue_id = queue_id
+    def __init__(self, partition_id: int, name: str, settings: QueueSettings, created_ms: int) -> None:
+        self.partition_id = partition_id
         self.name = name
         self.settings = settings
         self.created_ms = created_ms

@@ -161,12 +161,12 @@ class LedgerReading:
         except msgspec.MsgspecError:
             return  # it is damaged, and the node refuses to start
         if isinstance(record, QueueRemoved):
-            known_before = self.standings.get(record.queue_id)
-            if record.queue_id in self.places or (known_before is not None and known_before.last):
-                self.former.add(record.queue_id)
+            known_before = self.standings.get(record.partition_id)
+            if record.partition_id in self.places or (known_before is not None and known_before.last):
+                self.former.add(record.partition_id)
             for known in (self.standings, self.places, self.broken, self._early, self._parts):
-                known.pop(record.queue_id, None)
-            self._taken.pop(record.queue_id, None)
+                known.pop(record.partition_id, None)
+            self._taken.pop(record.partition_id, None)
 
 
 def _newest_table(disk: SimulatedDisk) -> snapshot.Table | None:

@@ -52,17 +52,17 @@ class OpenedLedger:
         parts = node._parts
         fenced = parts.catalogue.damage
         yield from self._catalogue(reading, node)
-        for queue_id, partition in sorted(parts.catalogue.partitions.items()):
-            where = f"partition {queue_id} of {partition.name!r}"
-            if queue_id in reading.disagreeing and not is_harmed:
-                yield f"{where}: {reading.disagreeing[queue_id]}"
-            if queue_id in fenced:
-                if not is_harmed and queue_id not in self._fenced:
-                    self._fenced.add(queue_id)
-                    yield f"{where} is fenced, and nothing was done to the disk: {fenced[queue_id]}"
+        for partition_id, partition in sorted(parts.catalogue.partitions.items()):
+            where = f"partition {partition_id} of {partition.name!r}"
+            if partition_id in reading.disagreeing and not is_harmed:
+                yield f"{where}: {reading.disagreeing[partition_id]}"
+            if partition_id in fenced:
+                if not is_harmed and partition_id not in self._fenced:
+                    self._fenced.add(partition_id)
+                    yield f"{where} is fenced, and nothing was done to the disk: {fenced[partition_id]}"
                 continue
-            if queue_id in reading.broken:
-                yield f"{where} is opened as if it were whole, though {reading.broken[queue_id]}"
+            if partition_id in reading.broken:
+                yield f"{where} is opened as if it were whole, though {reading.broken[partition_id]}"
             for sentence in self._stands(reading, node, partition):
                 yield f"{where} {sentence}"
             if not is_harmed:
@@ -76,33 +76,33 @@ class OpenedLedger:
         index = parts.logbook.catalogue_index - self._appended[CATALOGUE]
         if index != (standing.last if standing is not None else 0):
             yield f"the catalogue is opened at record {index}, and {standing} is the last on disk"
-        for queue_id, stands in sorted(reading.standings.items()):
-            if queue_id != CATALOGUE and stands.last and queue_id not in parts.catalogue.partitions:
-                yield f"partition {queue_id} is not there, and the disk has it as of record {stands.last} ({stands.says})"
+        for partition_id, stands in sorted(reading.standings.items()):
+            if partition_id != CATALOGUE and stands.last and partition_id not in parts.catalogue.partitions:
+                yield f"partition {partition_id} is not there, and the disk has it as of record {stands.last} ({stands.says})"
 
     def _stands(self, reading: LedgerReading, node: Node, partition: Partition) -> Iterator[str]:
-        store, queue_id = node._parts.store, partition.queue_id
-        standing, new = reading.standings.get(queue_id), self._appended[queue_id]
+        store, partition_id = node._parts.store, partition.partition_id
+        standing, new = reading.standings.get(partition_id), self._appended[partition_id]
         expected = (standing.last if standing is not None else 0) + new
         if partition.index != expected:
             says = standing.says if standing is not None else "nothing"
             yield f"is opened at record {partition.index}, and its last one on disk is {expected} ({says})"
             return
-        if not expected and queue_id in reading.former:
+        if not expected and partition_id in reading.former:
             # What the journal has of it counts no more, and the node must know that it once had something.
-            if store.replica_log is not None and not store.replica_log.had(queue_id):
+            if store.replica_log is not None and not store.replica_log.had(partition_id):
                 yield "was given up and is held again, and is opened as one that never had anything"
             return
-        if store._journal.indexes.get(queue_id, 0) != expected:
-            yield f"stands at record {expected}, and the journal goes on behind {store._journal.indexes.get(queue_id, 0)}"
+        if store._journal.indexes.get(partition_id, 0) != expected:
+            yield f"stands at record {expected}, and the journal goes on behind {store._journal.indexes.get(partition_id, 0)}"
         replica_log = store.replica_log
-        first = replica_log.oldest(queue_id) if replica_log is not None else None
+        first = replica_log.oldest(partition_id) if replica_log is not None else None
         if replica_log is None or first is None:
             return
-        found = list(replica_log._map.positions(queue_id, first, 2**62))
+        found = list(replica_log._map.positions(partition_id, first, 2**62))
         if first + len(found) != expected + 1:
             yield f"stands at record {expected}, and replicas would be read records {first} to {first + len(found) - 1}"
-        places = reading.places.get(queue_id, {})
+        places = reading.places.get(partition_id, {})
         for index, position in enumerate(found[: len(found) - new], first):
             if places.get(index) != position:
                 yield f"has record {index} at {places.get(index)}, and replicas would be read what is at {position}"
@@ -116,7 +116,7 @@ class OpenedLedger:
         ):
             if not 0 <= position < ELSEWHERE:
                 continue  # a replica waits for its batch, and says so
-            found = stored.at(partition.queue_id, position)
+            found = stored.at(partition.partition_id, position)
             sent = found.sent if found is not None else None
             if piece >= 0:
                 first = (number << chunk.CHUNK_BITS) + partition.table.chunks[number].starts[piece]

@@ -37,7 +37,7 @@ def drops_dead_letters() -> Sequence[Patch]:
     def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> None:
         target = parts.catalogue.named(partition.settings.dead_letter_queue or "")
         real(parts, partition, now_ms)
-        if target is not None and target.queue_id not in parts.catalogue.damage:
+        if target is not None and target.partition_id not in parts.catalogue.damage:
             drop_ready(parts, target, now_ms)
 
     real = administration.delete_partition
@@ -66,7 +66,7 @@ def removes_what_moves() -> Sequence[Patch]:
 def drops_what_moves() -> Sequence[Patch]:
     """A primary gives a partition of a deleted queue up though messages of it are on their way."""
 
-    def is_done(self: Draining, queue_id: int, now_ms: int) -> bool:
+    def is_done(self: Draining, partition_id: int, now_ms: int) -> bool:
         return True
 
     return [(Draining, "_is_done", is_done)]

@@ -16,7 +16,7 @@ from penstock.simulation.planted_patches import Patch
 
 def uses_are_not_noted() -> Sequence[Patch]:
     """A queue goes when its time is up, whether it was used or not."""
-    return [(IdleQueues, "used", lambda self, queue_id, now_ms: None)]
+    return [(IdleQueues, "used", lambda self, partition_id, now_ms: None)]
 
 
 def idle_queues_stay() -> Sequence[Patch]:

@@ -209,7 +209,7 @@ def fifo_passes_leased() -> Sequence[Patch]:
 
 
 def nobody_is_woken() -> Sequence[Patch]:
-    def wake(self: WaitingRoom, queue_id: int) -> None:
+    def wake(self: WaitingRoom, partition_id: int) -> None:
         pass
 
     return [(WaitingRoom, "wake", wake)]
@@ -224,7 +224,7 @@ def departs_before_arrival() -> Sequence[Patch]:
         parts: NodeParts, source: Partition, aim: MoveTarget, reason: Any, runs: Runs, now_ms: int
     ) -> None:
         partition = parts.catalogue.named(aim.name)
-        if partition is None or partition is source or partition.queue_id in parts.catalogue.damage:
+        if partition is None or partition is source or partition.partition_id in parts.catalogue.damage:
             real(parts, source, aim, reason, runs, now_ms)
             return
         pieces = list(parts.bodies.each(source, runs))

@@ -24,6 +24,6 @@ class RecordLog:
         What is fenced may know it again when its disk has been restored from a copy.
         """
         catalogue = node._parts.catalogue
-        for queue_id, partition in catalogue.partitions.items():
-            if queue_id not in catalogue.damage:
-                del self._logs.get(queue_id, [])[partition.index :]
+        for partition_id, partition in catalogue.partitions.items():
+            if partition_id not in catalogue.damage:
+                del self._logs.get(partition_id, [])[partition.index :]

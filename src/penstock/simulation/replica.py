@@ -56,7 +56,9 @@ class Replica:
         new = [entry.record for entry in before if entry.boot == boot]
         self._log, self._boot = [], boot
         self._damaged.update(parts.catalogue.damage)
-        indexes = {queue_id: partition.index for queue_id, partition in parts.catalogue.partitions.items()}
+        indexes = {
+            partition_id: partition.index for partition_id, partition in parts.catalogue.partitions.items()
+        }
         indexes[CATALOGUE] = parts.logbook.catalogue_index
         for record in new:
             indexes[record.partition] -= 1
@@ -113,8 +115,8 @@ class Replica:
         ):
             if left != right:
                 yield f"the log gives {name} {left}, the node has {right}"
-        for queue_id, partition in sorted(theirs.partitions.items()):
-            other: Partition | None = mine.partitions.get(queue_id)
-            if other is not None and queue_id not in self._damaged:
+        for partition_id, partition in sorted(theirs.partitions.items()):
+            other: Partition | None = mine.partitions.get(partition_id)
+            if other is not None and partition_id not in self._damaged:
                 for difference in differences(other, partition):
                     yield f"queue {partition.name!r}: {difference}"

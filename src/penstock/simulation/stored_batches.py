@@ -36,10 +36,10 @@ class StoredBatches:
         self._names = disk.files()
         self._contents: dict[str, bytes] = {}
 
-    def at(self, queue_id: int, position: int) -> StoredBatch | None:
+    def at(self, partition_id: int, position: int) -> StoredBatch | None:
         """What is stored at a position; None where there is no batch of the partition, or not a whole one."""
         number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
-        name = segment_name(queue_id, number)
+        name = segment_name(partition_id, number)
         if name not in self._names:
             name = journal_name(number)
         if name not in self._names:
@@ -48,7 +48,7 @@ class StoredBatches:
         if data is None:
             data = self._contents[name] = readable(self._disk, name)
         header = decode_header(data, offset, self._seed)
-        if header is None or header.partition != queue_id or header.kind not in (RECORD, BATCH):
+        if header is None or header.partition != partition_id or header.kind not in (RECORD, BATCH):
             return None
         if not payload_is_whole(header, data, offset):
             return None

@@ -200,12 +200,12 @@ class World:
             return True
         catalogue = node._parts.catalogue
         log = catalogue.named(LIFECYCLE_QUEUE)
-        if log is not None and log.queue_id in catalogue.damage:
+        if log is not None and log.partition_id in catalogue.damage:
             return True
         return not any(
             rows_waiting(partition)
-            for queue_id, partition in catalogue.partitions.items()
-            if queue_id not in catalogue.damage
+            for partition_id, partition in catalogue.partitions.items()
+            if partition_id not in catalogue.damage
         )
 
     # -- checks on the way -----------------------------------------------------------------------------------
@@ -227,10 +227,10 @@ class World:
         for sentence in self.replica.recovered(self.machine.starts, node):
             self._violated("recovery", sentence)
         self._check_engine(node)
-        for queue_id, partition in node._parts.catalogue.partitions.items():
-            if queue_id in node._parts.catalogue.damage:
+        for partition_id, partition in node._parts.catalogue.partitions.items():
+            if partition_id in node._parts.catalogue.damage:
                 continue
-            life = self.history.lives.get(queue_id)
+            life = self.history.lives.get(partition_id)
             watermark_us = partition.watermark_us
             if life is not None and watermark_us < life.watermark_us:
                 self._violated(
@@ -239,8 +239,8 @@ class World:
                 )
 
     def _check_engine(self, node: Node) -> None:
-        for queue_id, partition in node._parts.catalogue.partitions.items():
-            if queue_id not in node._parts.catalogue.damage:
+        for partition_id, partition in node._parts.catalogue.partitions.items():
+            if partition_id not in node._parts.catalogue.damage:
                 for sentence in inconsistencies(partition):
                     self._violated("engine", f"queue {partition.name!r}: {sentence}")
 
@@ -272,10 +272,10 @@ class World:
         damaged = {life.queue_id for life in lives if life.damaged_ms is not None}
         for written in self.history.records.get(CATALOGUE, ()):
             record = decode_record(written.head)
-            if isinstance(record, QueueCreated) and record.queue_id not in damaged:
-                queue_id, log = record.queue_id, self.history.records.get(record.queue_id, [])
+            if isinstance(record, QueueCreated) and record.partition_id not in damaged:
+                partition_id, log = record.partition_id, self.history.records.get(record.partition_id, [])
                 yield PartitionLog(
-                    queue_id, queue_id, 0, record.name, record.settings, log, queue_id in there
+                    partition_id, partition_id, 0, record.name, record.settings, log, partition_id in there
                 )
 
     def _violated(self, checker: str, sentence: str) -> None:

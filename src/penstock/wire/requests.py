@@ -1,4 +1,8 @@
-"""What clients ask: the heads of all requests. `messages` says how heads are written."""
+"""What clients ask: the heads of all requests. `messages` says how heads are written.
+
+`queue_id` is the id of a queue in a client's request. A front end of a cluster passes the request on to a node with the id of
+one partition in the same field.
+"""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ async def test_damage_of_other_accounts_is_not_told(tmp_path: Path) -> None:
             for name in ("orders", f"{ONE}.us-east-1.hidden"):
                 await anybody.create_queue(name)
             catalogue = there.server.broker._node._parts.catalogue
-            for queue_id in list(catalogue.partitions):
-                catalogue.fence(queue_id, "a bit is another")
+            for partition_id in list(catalogue.partitions):
+                catalogue.fence(partition_id, "a bit is another")
             assert len([text for text in (await anybody.describe_node()).damage if "hidden" in text]) == 1
         ada = await there.user("ada", root=True)
         async with there.as_(ada) as client:

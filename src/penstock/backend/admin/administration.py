@@ -120,7 +120,7 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
     who changes something else has not been asked whether it may make queues."""
     _check_not_clustered(parts)
     check_may_alter(request.name, request.changes)
-    partition = parts.catalogue.usable(parts.catalogue.find(request.name).queue_id)
+    partition = parts.catalogue.usable(parts.catalogue.find(request.name).partition_id)
     settings = changed_settings(partition.settings, dict(request.changes))
     check_settings(request.name, settings)
     check_may_be(request.name, settings)
@@ -150,17 +150,17 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     sources hear of that first: they would take all of the move back when they find no target. One that is damaged hears of it when it
     is repaired, and the queue is not removed before (`backend/send/moves.py`).
     """
-    queue_id = partition.queue_id
+    partition_id = partition.partition_id
     settle_sources(parts, partition, now_ms)
-    record = QueueDeleted(queue_id, now_ms)
+    record = QueueDeleted(partition_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    for waiter in parts.leave_queue(queue_id):
+    for waiter in parts.leave_queue(partition_id):
         gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {partition.name!r} was deleted")
         parts.answer(waiter.connection, waiter.request_id, gone)
-    if queue_id in parts.catalogue.damage:
-        parts.doomed.add(queue_id)
-    parts.movers.add(queue_id)
+    if partition_id in parts.catalogue.damage:
+        parts.doomed.add(partition_id)
+    parts.movers.add(partition_id)
     parts.movers |= parts.stalled_movers  # what waited for a damaged queue may go with its own queue now
     parts.stalled_movers.clear()
 
@@ -190,13 +190,13 @@ def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """
     if not end_lifecycle(parts, partition, now_ms):
         return
-    record = QueueRemoved(partition.queue_id, now_ms)
+    record = QueueRemoved(partition.partition_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    parts.timed.add(partition.queue_id)  # which tells that it is gone
-    parts.movers.discard(partition.queue_id)
-    parts.doomed.discard(partition.queue_id)
-    parts.store.drop_partition(partition.queue_id)
+    parts.timed.add(partition.partition_id)  # which tells that it is gone
+    parts.movers.discard(partition.partition_id)
+    parts.doomed.discard(partition.partition_id)
+    parts.store.drop_partition(partition.partition_id)
     parts.freeing.add(partition)
     parts.movers |= parts.stalled_movers  # what waited until this one is repaired waits no more
     parts.stalled_movers.clear()
@@ -227,7 +227,7 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
     """Everything there is to know of a queue."""
     table, totals = partition.table, partition.totals
     log = partition.log
-    files, size = parts.store.segment_sizes(partition.queue_id)
+    files, size = parts.store.segment_sizes(partition.partition_id)
     statistics = QueueStatistics(
         ready=table.counts[states.READY],
         leased=table.counts[states.LEASED],
@@ -236,7 +236,7 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         bytes=table.bytes,
         next_sequence=table.next,
         oldest_sent_ms=_oldest_sent_ms(partition),
-        waiting_receivers=parts.waiting.count(partition.queue_id),
+        waiting_receivers=parts.waiting.count(partition.partition_id),
         sent_total=totals.sent,
         deleted_total=totals.deleted,
         redelivered_total=totals.redelivered,
@@ -259,11 +259,11 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         lost_total=totals.lost,
     )
     return QueueDescription(
-        partition.queue_id,
+        partition.partition_id,
         partition.name,
         partition.settings,
         partition.created_ms,
         statistics,
-        parts.catalogue.damage.get(partition.queue_id),
-        parts.model.describe(partition.queue_id),
+        parts.catalogue.damage.get(partition.partition_id),
+        parts.model.describe(partition.partition_id),
     )

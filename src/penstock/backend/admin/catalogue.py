@@ -47,32 +47,32 @@ class Catalogue:
         """Makes the catalogue what the record says."""
         match record:
             case QueueCreated():
-                self.next_id = max(self.next_id, record.queue_id + 1)
-                self.partitions[record.queue_id] = Partition(
-                    record.queue_id, record.name, record.settings, record.at_ms
+                self.next_id = max(self.next_id, record.partition_id + 1)
+                self.partitions[record.partition_id] = Partition(
+                    record.partition_id, record.name, record.settings, record.at_ms
                 )
-                self._name(record.name, record.queue_id)
+                self._name(record.name, record.partition_id)
             case QueueDeleted():
-                self._unname(self.partitions[record.queue_id].name, record.queue_id)
-                self.deleting.add(record.queue_id)
+                self._unname(self.partitions[record.partition_id].name, record.partition_id)
+                self.deleting.add(record.partition_id)
             case QueueRemoved():
-                self.partitions.pop(record.queue_id, None)
-                self.deleting.discard(record.queue_id)
-                self.damage.pop(record.queue_id, None)
+                self.partitions.pop(record.partition_id, None)
+                self.deleting.discard(record.partition_id)
+                self.damage.pop(record.partition_id, None)
 
-    def _name(self, name: str, queue_id: int) -> None:
+    def _name(self, name: str, partition_id: int) -> None:
         """A name means the latest queue of it. In a cluster a node may hold several: of two that are made at once one is
         given up, and messages may still have to leave one that was deleted."""
         present = self.names.get(name)
-        if present is not None and present != queue_id:
-            self._namesakes.setdefault(name, []).append(min(present, queue_id))
-        self.names[name] = max(present or 0, queue_id)
+        if present is not None and present != partition_id:
+            self._namesakes.setdefault(name, []).append(min(present, partition_id))
+        self.names[name] = max(present or 0, partition_id)
 
-    def _unname(self, name: str, queue_id: int) -> None:
+    def _unname(self, name: str, partition_id: int) -> None:
         others = self._namesakes.get(name, [])
-        if queue_id in others:
-            others.remove(queue_id)
-        elif self.names.get(name) == queue_id:
+        if partition_id in others:
+            others.remove(partition_id)
+        elif self.names.get(name) == partition_id:
             del self.names[name]
             if others:
                 self.names[name] = max(others)
@@ -82,46 +82,46 @@ class Catalogue:
 
     def named(self, name: str) -> Partition | None:
         """The queue of that name, damaged or not."""
-        queue_id = self.names.get(name)
-        return self.partitions[queue_id] if queue_id is not None else None
+        partition_id = self.names.get(name)
+        return self.partitions[partition_id] if partition_id is not None else None
 
-    def find(self, name: str, queue_id: int = 0) -> Partition:
+    def find(self, name: str, partition_id: int = 0) -> Partition:
         """The queue of that name, and of that id where one is given; raises if there is none."""
-        partition = self.partitions.get(queue_id) if queue_id else self.named(name)
-        if partition is None or partition.name != name or queue_id in self.deleting:
+        partition = self.partitions.get(partition_id) if partition_id else self.named(name)
+        if partition is None or partition.name != name or partition_id in self.deleting:
             raise PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"there is no queue {name!r}")
         return partition
 
-    def usable(self, queue_id: int) -> Partition:
+    def usable(self, partition_id: int) -> Partition:
         """The queue with that id; raises if it is gone or fenced."""
-        partition = self.partitions.get(queue_id)
-        if self.serves is not None and queue_id not in self.serves:
+        partition = self.partitions.get(partition_id)
+        if self.serves is not None and partition_id not in self.serves:
             raise PenstockError(
                 ErrorCode.NOT_PRIMARY,
-                f"this node does not lead partition {queue_id} (now, or yet); look up who does",
+                f"this node does not lead partition {partition_id} (now, or yet); look up who does",
             )
-        if partition is None or queue_id in self.deleting:
+        if partition is None or partition_id in self.deleting:
             raise PenstockError(
-                ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"
+                ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {partition_id}; look it up again"
             )
-        if self.damage and queue_id in self.damage:
+        if self.damage and partition_id in self.damage:
             raise PenstockError(
-                ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {self.damage[queue_id]}"
+                ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {self.damage[partition_id]}"
             )
         return partition
 
-    def is_closed(self, queue_id: int) -> bool:
+    def is_closed(self, partition_id: int) -> bool:
         """Whether nothing of the queue is to be touched: it is fenced, or another node leads it."""
-        return queue_id in self.damage or (self.serves is not None and queue_id not in self.serves)
+        return partition_id in self.damage or (self.serves is not None and partition_id not in self.serves)
 
-    def fence(self, queue_id: int, what: str) -> None:
+    def fence(self, partition_id: int, what: str) -> None:
         """The queue's stored data is damaged: nothing of it is served until it is repaired."""
-        if queue_id in self.partitions:
-            self.damage.setdefault(queue_id, what)
+        if partition_id in self.partitions:
+            self.damage.setdefault(partition_id, what)
 
     def damages(self, owners: Sequence[str] = ()) -> list[str]:
         """What is wrong with queues of these owners, or of all, a sentence a queue."""
-        named = [(self.partitions[queue_id].name, what) for queue_id, what in self.damage.items()]
+        named = [(self.partitions[partition_id].name, what) for partition_id, what in self.damage.items()]
         return [f"queue {name!r}: {what}" for name, what in named if is_owned(name, owners)]
 
     def last_stamp_us(self) -> int:
@@ -142,7 +142,9 @@ class Catalogue:
         yield beginning[:-1] + b"\xdd" + len(partitions).to_bytes(4, "big")
         for start in range(0, len(partitions), _QUEUES_AT_ONCE):
             yield b"".join(
-                _encoder.encode((p.queue_id, p.name, p.settings, p.created_ms, p.queue_id in deleting))
+                _encoder.encode(
+                    (p.partition_id, p.name, p.settings, p.created_ms, p.partition_id in deleting)
+                )
                 for p in partitions[start : start + _QUEUES_AT_ONCE]
             )
 
@@ -150,10 +152,10 @@ class Catalogue:
         """From the snapshot: queues without their messages; returns the index it stands at."""
         image = _reader.decode(data)
         self.next_id = image.next_id
-        for queue_id, name, settings, created_ms, deleting in image.queues:
-            self.partitions[queue_id] = Partition(queue_id, name, settings, created_ms)
+        for partition_id, name, settings, created_ms, deleting in image.queues:
+            self.partitions[partition_id] = Partition(partition_id, name, settings, created_ms)
             if deleting:
-                self.deleting.add(queue_id)
+                self.deleting.add(partition_id)
             else:
-                self._name(name, queue_id)
+                self._name(name, partition_id)
         return image.index

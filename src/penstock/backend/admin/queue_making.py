@@ -13,5 +13,5 @@ def make_queue(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int
     record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    parts.timed.add(record.queue_id)
-    return parts.catalogue.partitions[record.queue_id]
+    parts.timed.add(record.partition_id)
+    return parts.catalogue.partitions[record.partition_id]

@@ -44,19 +44,19 @@ class LifecycleReports:
         """Reports what has waited for long enough, or is enough for a report."""
         parts, since = self._parts, self._since
         if parts.followed:
-            for queue_id in parts.followed:
-                since.setdefault(queue_id, now_ms)
+            for partition_id in parts.followed:
+                since.setdefault(partition_id, now_ms)
             parts.followed.clear()
         if not since or now_ms < self._not_before_ms:
             return
         if parts.congested():  # the rows can wait, and what waits for the disk is bounded
             self._not_before_ms = now_ms + RETRY_MS
             return
-        for queue_id, since_ms in list(since.items()):
-            partition = parts.catalogue.partitions.get(queue_id)
+        for partition_id, since_ms in list(since.items()):
+            partition = parts.catalogue.partitions.get(partition_id)
             waiting = rows_waiting(partition)
-            if partition is None or not waiting or queue_id in parts.catalogue.damage:
-                del since[queue_id]
+            if partition is None or not waiting or partition_id in parts.catalogue.damage:
+                del since[partition_id]
                 continue
             if now_ms - since_ms < limits.LIFECYCLE_REPORT_MS and waiting < limits.LIFECYCLE_ROWS_PER_REPORT:
                 continue
@@ -65,7 +65,7 @@ class LifecycleReports:
             except PenstockError:  # no room in the journal, or the log is damaged: the rows wait
                 self._not_before_ms = now_ms + RETRY_MS
                 return
-            del since[queue_id]  # what is left was noted as followed again
+            del since[partition_id]  # what is left was noted as followed again
 
     def next_ms(self) -> int | None:
         """When there is something to report."""
@@ -78,7 +78,7 @@ class LifecycleReports:
         """Before the node is closed: nothing waits for company any more."""
         for partition in list(self._parts.catalogue.partitions.values()):
             try:
-                while rows_waiting(partition) and partition.queue_id not in self._parts.catalogue.damage:
+                while rows_waiting(partition) and partition.partition_id not in self._parts.catalogue.damage:
                     report(self._parts, partition, now_ms)
             except (
                 PenstockError
@@ -100,9 +100,9 @@ def report(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     target = parts.catalogue.named(LIFECYCLE_QUEUE)
     if target is None:
         target = make_queue(parts, LIFECYCLE_QUEUE, internal_log_settings(), now_ms)
-    parts.catalogue.usable(target.queue_id)
+    parts.catalogue.usable(target.partition_id)
     first, rows = lifecycle.first, first_rows(parts, lifecycle, partition.index)
-    place = Place(partition.name, partition.queue_id, 0, partition.queue_id)
+    place = Place(partition.name, partition.partition_id, 0, partition.partition_id)
     batch = Batch(encode_one(lifecycle_stream(place, first, rows)))
     parts.carry_out(target, sending.admit(target, batch, 0, 0, now_ms))
     parts.write(partition, [Written(LifecycleReported(first + len(rows) - 1, now_ms))])
@@ -125,7 +125,7 @@ def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> bool:
     that it goes may be what makes room.
     """
     lifecycle = partition.lifecycle
-    if lifecycle is None or not parts.model.makes_queues or partition.queue_id in parts.catalogue.damage:
+    if lifecycle is None or not parts.model.makes_queues or partition.partition_id in parts.catalogue.damage:
         return True
     try:
         if lifecycle.following:

@@ -32,9 +32,9 @@ class MemberLeases:
         """It has left."""
         self._ends.pop(member, None)
 
-    def forget_queue(self, queue_id: int) -> None:
+    def forget_queue(self, partition_id: int) -> None:
         """The queue is gone, and with it all of its groups."""
-        for member in [member for member in self._ends if member[0] == queue_id]:
+        for member in [member for member in self._ends if member[0] == partition_id]:
             del self._ends[member]
 
     def take_due(self, now_ms: int) -> list[Member]:

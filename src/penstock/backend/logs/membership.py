@@ -43,24 +43,24 @@ def restore(parts: NodeParts, partitions: Iterable[Partition], now_ms: int) -> N
             group = partition.readers.get(name)
             assert group is not None
             for member, lease_ms in zip(group.members, group.leases_ms, strict=True):
-                parts.members.renew((partition.queue_id, name, member), now_ms + lease_ms)
+                parts.members.renew((partition.partition_id, name, member), now_ms + lease_ms)
 
 
 def end_leases(parts: NodeParts, now_ms: int) -> None:
     """Members who were not heard of for as long as their lease lasts are none any more."""
     silent: dict[tuple[int, str], set[str]] = {}
-    for queue_id, name, member in parts.members.take_due(now_ms):
-        silent.setdefault((queue_id, name), set()).add(member)
-    for (queue_id, name), gone in silent.items():
+    for partition_id, name, member in parts.members.take_due(now_ms):
+        silent.setdefault((partition_id, name), set()).add(member)
+    for (partition_id, name), gone in silent.items():
         try:
-            partition = parts.catalogue.usable(queue_id)
+            partition = parts.catalogue.usable(partition_id)
         except PenstockError:  # deleted, or fenced: then nothing is written to it
             continue
         try:
             parts.write(partition, log_groups.leave(partition, name, gone, now_ms))
         except PenstockError:  # no room in the journal
             for member in gone:
-                parts.members.renew((queue_id, name, member), now_ms + _RETRY_MS)
+                parts.members.renew((partition_id, name, member), now_ms + _RETRY_MS)
 
 
 def answer_group(
@@ -83,7 +83,7 @@ def answer_group(
         case LeaveGroup():
             retained(partition)
             parts.write(partition, log_groups.leave(partition, request.group, {request.member}, now_ms))
-            parts.members.forget((partition.queue_id, request.group, request.member))
+            parts.members.forget((partition.partition_id, request.group, request.member))
             return Done()
         case ListGroups():
             return _list(partition, request, now_ms)
@@ -129,7 +129,7 @@ def _renew(parts: NodeParts, partition: Partition, name: str, member: str, now_m
     """The member lives; returns how long its lease is."""
     group = log_groups.find(partition, name)
     lease_ms = group.leases_ms[group.members.index(member)]
-    parts.members.renew((partition.queue_id, name, member), now_ms + lease_ms)
+    parts.members.renew((partition.partition_id, name, member), now_ms + lease_ms)
     return lease_ms
 
 

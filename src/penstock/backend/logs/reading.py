@@ -82,11 +82,11 @@ class LogReads:
         self._start_jobs()
         return True
 
-    def _cached(self, queue_id: int, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
+    def _cached(self, partition_id: int, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
         """The first batches, as far as they are in memory."""
         found: list[LoggedEntry] = []
         for run in runs:
-            stored = self._parts.store.cached(queue_id, run.position)
+            stored = self._parts.store.cached(partition_id, run.position)
             if stored is None:
                 break
             found.append((stored[0], stored[1].data))

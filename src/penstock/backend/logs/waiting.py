@@ -44,9 +44,9 @@ class ReaderRoom:
 
     def enter(self, reader: LogReader) -> None:
         """Waits from now on; raises where too many do, or the request id is in use."""
-        queue_id = reader.request.queue_id
+        partition_id = reader.request.queue_id
         mine = self._by_connection.get(reader.connection, {})
-        others = self._by_queue.get(queue_id, {})
+        others = self._by_queue.get(partition_id, {})
         if reader.request_id in mine:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {reader.request_id} is in use")
         if len(mine) >= limits.WAITING_PER_CONNECTION or len(others) >= limits.LOG_READERS_WAITING_PER_QUEUE:
@@ -56,7 +56,7 @@ class ReaderRoom:
                 f"{limits.LOG_READERS_WAITING_PER_QUEUE} and {limits.WAITING_PER_CONNECTION}",
             )
         self._by_connection.setdefault(reader.connection, mine)[reader.request_id] = reader
-        self._by_queue.setdefault(queue_id, others)[reader] = None
+        self._by_queue.setdefault(partition_id, others)[reader] = None
         self._count += 1
         self._entered += 1
         heappush(self._deadlines, (reader.deadline_ms, self._entered, reader))
@@ -80,18 +80,18 @@ class ReaderRoom:
             del self._by_queue[reader.request.queue_id]
             self.deserted.add(reader.request.queue_id)
 
-    def of_queue(self, queue_id: int) -> list[LogReader]:
+    def of_queue(self, partition_id: int) -> list[LogReader]:
         """Who waits on the queue, in the order of coming."""
-        return list(self._by_queue.get(queue_id, ()))
+        return list(self._by_queue.get(partition_id, ()))
 
-    def is_awaited(self, queue_id: int) -> bool:
+    def is_awaited(self, partition_id: int) -> bool:
         """Whether anybody waits on the queue."""
-        return queue_id in self._by_queue
+        return partition_id in self._by_queue
 
-    def wake(self, queue_id: int) -> None:
+    def wake(self, partition_id: int) -> None:
         """Something of the queue has changed."""
-        if queue_id in self._by_queue:
-            self.awake.add(queue_id)
+        if partition_id in self._by_queue:
+            self.awake.add(partition_id)
 
     def unpark(self, connection: int) -> None:
         """The connection may be given more."""
@@ -109,10 +109,10 @@ class ReaderRoom:
         for reader in list(self._by_connection.get(connection, {}).values()):
             self.leave(reader)
 
-    def leave_queue(self, queue_id: int) -> list[LogReader]:
+    def leave_queue(self, partition_id: int) -> list[LogReader]:
         """The queue is gone; returns who waited on it."""
-        self.awake.discard(queue_id)
-        readers = self.of_queue(queue_id)
+        self.awake.discard(partition_id)
+        readers = self.of_queue(partition_id)
         for reader in readers:
             self.leave(reader)
         return readers

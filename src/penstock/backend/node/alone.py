@@ -45,7 +45,7 @@ class Alone:
     def incarnation_of(self, name: str) -> int | None:
         """By the catalogue."""
         partition = self._parts.catalogue.named(name)
-        return partition.queue_id if partition is not None else None
+        return partition.partition_id if partition is not None else None
 
     def found_idle(self, partition_id: int) -> None:
         """The node has deleted it."""

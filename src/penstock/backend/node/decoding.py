@@ -7,5 +7,5 @@ from penstock.wire import messages
 
 def queue_of(request: messages.Request | None) -> int:
     """The queue that a request names; 0: none."""
-    queue_id = getattr(request, "queue_id", 0)
-    return queue_id if isinstance(queue_id, int) else 0
+    partition_id = getattr(request, "queue_id", 0)
+    return partition_id if isinstance(partition_id, int) else 0

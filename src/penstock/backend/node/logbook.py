@@ -51,7 +51,7 @@ class Logbook:
             (encode_record(record), (batch.data,) if batch is not None else ()) for record, batch in decided
         ]
         reserve = not any(isinstance(record, Sent) and record.origin is None for record, _ in decided)
-        self._put(lambda: self._store.check_room(partition.queue_id, rows, reserve=reserve))
+        self._put(lambda: self._store.check_room(partition.partition_id, rows, reserve=reserve))
 
     def write(self, partition: Partition, decided: Iterable[Written]) -> None:
         """Appends and applies, in order. What raises has appended nothing of the record it raised for."""
@@ -61,10 +61,12 @@ class Logbook:
             index = partition.index + 1
             try:
                 if batch is None:
-                    position = store.append(partition.queue_id, index, head, ())
+                    position = store.append(partition.partition_id, index, head, ())
                 else:
                     own = isinstance(record, Sent) and record.origin is None
-                    position = store.append(partition.queue_id, index, head, (batch.data,), reserve=not own)
+                    position = store.append(
+                        partition.partition_id, index, head, (batch.data,), reserve=not own
+                    )
             except (DiskFullError, JournalExhaustedError):
                 raise disk_full() from None
             except JournalBusyError:
@@ -74,7 +76,7 @@ class Logbook:
             partition.apply(record, batch, position)
             if self._written is not None:
                 payload = batch.data if batch is not None else b""
-                self._written.append(WrittenRecord(partition.queue_id, index, head, payload))
+                self._written.append(WrittenRecord(partition.partition_id, index, head, payload))
 
     # -- what comes from a primary ---------------------------------------------------------------------------
 
@@ -82,29 +84,29 @@ class Logbook:
         """Appends and applies a record as another node wrote it."""
         payload = (batch.data,) if batch is not None else ()
         position = self._put(
-            lambda: self._store.append(partition.queue_id, partition.index + 1, head, payload)
+            lambda: self._store.append(partition.partition_id, partition.index + 1, head, payload)
         )
         if batch is not None and isinstance(record, Sent):
             self._store.remember(position, record, batch)
         partition.apply(record, batch, position)
 
-    def write_cut(self, queue_id: int, last: int) -> None:
+    def write_cut(self, partition_id: int, last: int) -> None:
         """Appends that records after `last` are no more."""
         log = self._store.replica_log
         assert log is not None
-        self._put(lambda: log.cut(queue_id, last))
+        self._put(lambda: log.cut(partition_id, last))
 
-    def write_image(self, queue_id: int, index: int, part: int, parts: int, data: bytes) -> None:
+    def write_image(self, partition_id: int, index: int, part: int, parts: int, data: bytes) -> None:
         """Appends a part of a partition's state."""
         log = self._store.replica_log
         assert log is not None
-        self._put(lambda: log.append_image(queue_id, index, part, parts, data))
+        self._put(lambda: log.append_image(partition_id, index, part, parts, data))
 
-    def write_batch(self, queue_id: int, index: int, head: bytes, payload: bytes) -> int:
+    def write_batch(self, partition_id: int, index: int, head: bytes, payload: bytes) -> int:
         """Appends a batch that such a state refers to; returns where it is."""
         log = self._store.replica_log
         assert log is not None
-        return self._put(lambda: log.append_batch(queue_id, index, head, payload))
+        return self._put(lambda: log.append_batch(partition_id, index, head, payload))
 
     def _put(self, append: Callable[[], Appended]) -> Appended:
         try:

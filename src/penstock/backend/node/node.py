@@ -144,8 +144,8 @@ class Node:
             assert isinstance(request, messages.Peek | messages.Redrive)
             self._cold_requests[self._read(cold.positions)] = (connection, frame.request_id, request)
         except DamagedEntryError as damaged:
-            if queue_id := queue_of(request):
-                self._parts.fence(queue_id, damaged)
+            if partition_id := queue_of(request):
+                self._parts.fence(partition_id, damaged)
             failed = messages.Failed(ErrorCode.QUEUE_DAMAGED, f"stored data is damaged: {damaged}")
             self._parts.answer(connection, frame.request_id, failed)
 
@@ -160,9 +160,9 @@ class Node:
         for waiter in parts.waiting.timed_out(now_ms):
             parts.answer(waiter.connection, waiter.request_id, traffic.nothing_for(waiter))
         self._log_reads.tick(now_ms)
-        for queue_id in self._upkeep.take_due(now_ms):
-            partition = parts.catalogue.partitions.get(queue_id)
-            if partition is not None and not parts.catalogue.is_closed(queue_id):
+        for partition_id in self._upkeep.take_due(now_ms):
+            partition = parts.catalogue.partitions.get(partition_id)
+            if partition is not None and not parts.catalogue.is_closed(partition_id):
                 keep_up(parts, self._upkeep, partition, now_ms)
         idle_expiry.delete_idle(parts, now_ms)
         sends.pass_time(parts, self._connections, now_ms)
@@ -170,17 +170,17 @@ class Node:
     def next_wakeup_ms(self) -> int | None:
         """When `tick` has something to do next."""
         parts = self._parts
-        for queue_id in parts.timed:
-            partition = parts.catalogue.partitions.get(queue_id)
-            if partition is None or queue_id in parts.catalogue.deleting:
-                self._upkeep.forget(queue_id)
-                parts.idle.forget(queue_id)
+        for partition_id in parts.timed:
+            partition = parts.catalogue.partitions.get(partition_id)
+            if partition is None or partition_id in parts.catalogue.deleting:
+                self._upkeep.forget(partition_id)
+                parts.idle.forget(partition_id)
                 continue
-            if parts.catalogue.is_closed(queue_id):
+            if parts.catalogue.is_closed(partition_id):
                 continue
-            parts.idle.watch(queue_id, partition.settings.idle_expiry_ms, self._parts.now_ms)
+            parts.idle.watch(partition_id, partition.settings.idle_expiry_ms, self._parts.now_ms)
             if (due_ms := upkeep.next_due(partition, self._parts.now_ms, parts.clock)) is not None:
-                self._upkeep.ask(queue_id, due_ms)
+                self._upkeep.ask(partition_id, due_ms)
         parts.timed.clear()
         if parts.waiting.deserted or parts.readers.deserted:
             idle_expiry.note_departures(parts, self._parts.now_ms)
@@ -219,9 +219,9 @@ class Node:
         parts.outbox.committed(committed, self._connections)
         if parts.outbox.stamped:
             sends.answer_past(parts, self._connections)
-        for queue_id, lease, runs in parts.outbox.undelivered:
+        for partition_id, lease, runs in parts.outbox.undelivered:
             try:
-                partition = parts.catalogue.usable(queue_id)
+                partition = parts.catalogue.usable(partition_id)
                 parts.write(partition, settling.undelivered(partition, lease, runs, self._parts.now_ms))
             except PenstockError:  # gone, fenced, or no room in the journal: the lease ends by itself
                 continue
@@ -264,29 +264,29 @@ class Node:
     def _serve_waiting(self) -> None:
         parts = self._parts
         while parts.waiting.awake:
-            queue_id = parts.waiting.awake.pop()
-            partition = parts.catalogue.partitions.get(queue_id)
+            partition_id = parts.waiting.awake.pop()
+            partition = parts.catalogue.partitions.get(partition_id)
             if (
                 partition is None
-                or parts.catalogue.is_closed(queue_id)
-                or queue_id in parts.catalogue.deleting
+                or parts.catalogue.is_closed(partition_id)
+                or partition_id in parts.catalogue.deleting
             ):
                 continue
             traffic.serve_line(parts, partition, self._parts.now_ms)
-            parts.waiting.awake.discard(queue_id)
+            parts.waiting.awake.discard(partition_id)
         for positions, delivery in parts.cold_deliveries:
             self._cold_deliveries[self._read(positions)] = delivery
         parts.cold_deliveries.clear()
 
     def _move(self) -> None:
-        for queue_id in list(self._parts.movers)[:_MOVES_PER_TURN]:
+        for partition_id in list(self._parts.movers)[:_MOVES_PER_TURN]:
             try:
-                self._model.move_some(queue_id, self._parts.now_ms)
+                self._model.move_some(partition_id, self._parts.now_ms)
             except ColdReadError as cold:
-                self._parts.movers.discard(queue_id)
-                self._cold_moves[self._read(cold.positions)] = queue_id
+                self._parts.movers.discard(partition_id)
+                self._cold_moves[self._read(cold.positions)] = partition_id
             except DamagedEntryError as damaged:
-                self._parts.fence(queue_id, damaged)
+                self._parts.fence(partition_id, damaged)
             except PenstockError:  # no room in the journal: tried again in the next turn
                 return
 

@@ -91,11 +91,11 @@ def open_node(
     log_membership.restore(parts, parts.catalogue.partitions.values(), now_ms)
     for partition in parts.catalogue.partitions.values():
         living_files.take_emptied(partition)
-        parts.timed.add(partition.queue_id)
+        parts.timed.add(partition.partition_id)
         if partition.lifecycle is not None:
-            parts.followed.add(partition.queue_id)
-        if partition.moves or partition.queue_id in parts.catalogue.deleting:
-            parts.movers.add(partition.queue_id)
+            parts.followed.add(partition.partition_id)
+        if partition.moves or partition.partition_id in parts.catalogue.deleting:
+            parts.movers.add(partition.partition_id)
     return parts, _report(parts, replayed)
 
 
@@ -107,16 +107,16 @@ def _load_snapshots(parts: NodeParts) -> None:
             parts.logbook.catalogue_index = parts.catalogue.load(state)
         except TooOldError as error:
             raise _too_new("the snapshot", error) from None
-    for queue_id in list(sections):
-        _, state = sections.pop(queue_id)
-        if queue_id not in parts.catalogue.partitions:
+    for partition_id in list(sections):
+        _, state = sections.pop(partition_id)
+        if partition_id not in parts.catalogue.partitions:
             continue
         try:
-            parts.catalogue.partitions[queue_id] = snapshot.load(state)
+            parts.catalogue.partitions[partition_id] = snapshot.load(state)
         except TooOldError as error:
             raise _too_new("the snapshot", error) from None
         except (msgspec.DecodeError, ValueError) as error:
-            _fence(parts, queue_id, f"its part of the snapshot cannot be read: {error}")
+            _fence(parts, partition_id, f"its part of the snapshot cannot be read: {error}")
 
 
 def _too_new(where: str, error: TooOldError) -> StorageVersionError:
@@ -135,7 +135,7 @@ def _replay(parts: NodeParts, entry: Entry, made: dict[int, int]) -> None:
         parts.catalogue.apply(record)
         parts.logbook.catalogue_index = entry.index
         if isinstance(record, QueueCreated):
-            made[record.queue_id] = entry.position
+            made[record.partition_id] = entry.position
         return
     partition = parts.catalogue.partitions.get(entry.partition)
     if partition is None or entry.partition in parts.catalogue.damage:
@@ -193,13 +193,15 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
 def _check_unread(parts: NodeParts, made: Mapping[int, int]) -> None:
     """A queue of which no record could be read may have had some: in a damaged stretch of the journal behind the record that made it."""
     recovery = parts.store.recovery
-    for queue_id in (
+    for partition_id in (
         parts.catalogue.partitions.keys() - recovery.indexes.keys() - parts.catalogue.damage.keys()
     ):
-        position = made.get(queue_id, 0)
-        damage = recovery.unread(queue_id, journal_name(position >> POSITION_SHIFT), position & OFFSET_MASK)
+        position = made.get(partition_id, 0)
+        damage = recovery.unread(
+            partition_id, journal_name(position >> POSITION_SHIFT), position & OFFSET_MASK
+        )
         if damage is not None:
-            parts.catalogue.fence(queue_id, str(damage))
+            parts.catalogue.fence(partition_id, str(damage))
             parts.store.fence(damage)
 
 
@@ -214,19 +216,21 @@ def _check_indexes(parts: NodeParts) -> None:
     expected = indexes.get(CATALOGUE, 0)
     if parts.logbook.catalogue_index != expected:
         raise _catalogue_damaged(f"it ends at record {parts.logbook.catalogue_index} instead of {expected}")
-    for queue_id, partition in parts.catalogue.partitions.items():
-        expected = indexes.get(queue_id, 0)
-        if partition.index == expected or queue_id in parts.catalogue.damage:
+    for partition_id, partition in parts.catalogue.partitions.items():
+        expected = indexes.get(partition_id, 0)
+        if partition.index == expected or partition_id in parts.catalogue.damage:
             continue
-        if not partition.index and store.replica_log is not None and store.replica_log.had(queue_id):
+        if not partition.index and store.replica_log is not None and store.replica_log.had(partition_id):
             continue
-        _fence(parts, queue_id, f"its state ends at record {partition.index}, and the journal at {expected}")
+        _fence(
+            parts, partition_id, f"its state ends at record {partition.index}, and the journal at {expected}"
+        )
 
 
-def _fence(parts: NodeParts, queue_id: int, what: str) -> None:
+def _fence(parts: NodeParts, partition_id: int, what: str) -> None:
     """Also in storage: else the next snapshot would have the state as a good one."""
-    parts.catalogue.fence(queue_id, what)
-    parts.store.fence(Damage(queue_id, "", 0, what))
+    parts.catalogue.fence(partition_id, what)
+    parts.store.fence(Damage(partition_id, "", 0, what))
 
 
 def _catalogue_damaged(what: str) -> StorageDamagedError:
@@ -239,7 +243,7 @@ def _check_files(parts: NodeParts) -> None:
     """Segments that hold nothing living are removed; a missing one is found when it is read."""
     store = parts.store
     for partition in parts.catalogue.partitions.values():
-        store.keep_only(partition.queue_id, living_files.files_of(partition))
+        store.keep_only(partition.partition_id, living_files.files_of(partition))
     store.keep_partitions(parts.catalogue.partitions)
 
 

@@ -31,7 +31,7 @@ _TOO_FEW = Failed(
 class LeaseRef(NamedTuple):
     """The lease an answer hands over, to be given back if nobody is there to take it."""
 
-    queue_id: int
+    partition_id: int
     lease: int
     runs: Runs
 

@@ -130,33 +130,33 @@ class NodeParts:
         """
         if not decided:
             return
-        queue_id = partition.queue_id
+        partition_id = partition.partition_id
         try:
             if partition.settings.max_receives is not None:
-                decided = self._readable(queue_id, decided)
+                decided = self._readable(partition_id, decided)
             self.logbook.write(partition, decided)
         finally:
-            self.timed.add(queue_id)
+            self.timed.add(partition_id)
             if partition.moves:
-                self.movers.add(queue_id)
+                self.movers.add(partition_id)
             if partition.lifecycle is not None:
-                self.followed.add(queue_id)
+                self.followed.add(partition_id)
             self.take_leavings(partition)
-            self.waiting.wake(queue_id)
-            if self.readers.is_awaited(queue_id) and any(
+            self.waiting.wake(partition_id)
+            if self.readers.is_awaited(partition_id) and any(
                 isinstance(row.record, _TELLS_READERS) for row in decided
             ):
-                self.readers.wake(queue_id)
+                self.readers.wake(partition_id)
 
     def take_leavings(self, partition: Partition) -> None:
         """Takes what records made a partition give up: files, and tables that are freed over many turns."""
         if partition.table.emptied or (partition.log is not None and partition.log.emptied):
-            self.emptied.update((partition.queue_id, file) for file in take_emptied(partition))
+            self.emptied.update((partition.partition_id, file) for file in take_emptied(partition))
         if partition.discarded:
             self.freeing.add(partition, partition.discarded)
             partition.discarded = []
 
-    def _readable(self, queue_id: int, decided: Sequence[Written]) -> Sequence[Written]:
+    def _readable(self, partition_id: int, decided: Sequence[Written]) -> Sequence[Written]:
         """The records as replicas of an earlier version can read them, where there are such.
 
         They are told of the move of spent messages alone, as of any other move of what is out. It ends the lease. That the
@@ -164,25 +164,25 @@ class NodeParts:
         """
         if not any(isinstance(row.record, SpentMoved) for row in decided):
             return decided
-        if self.model.understood(queue_id, SPENT_MOVED):
+        if self.model.understood(partition_id, SPENT_MOVED):
             return decided
         return [Written(row.record.started) if isinstance(row.record, SpentMoved) else row for row in decided]
 
-    def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
+    def fence(self, partition_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
-        self.catalogue.fence(queue_id, str(damaged))
-        self.store.fence(Damage(queue_id, damaged.file, damaged.offset, damaged.reason))
-        partition = self.catalogue.partitions.get(queue_id)
-        name = repr(partition.name) if partition is not None else str(queue_id)
-        for waiter in self.leave_queue(queue_id):
+        self.catalogue.fence(partition_id, str(damaged))
+        self.store.fence(Damage(partition_id, damaged.file, damaged.offset, damaged.reason))
+        partition = self.catalogue.partitions.get(partition_id)
+        name = repr(partition.name) if partition is not None else str(partition_id)
+        for waiter in self.leave_queue(partition_id):
             failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {name} is fenced: {damaged}")
             self.answer(waiter.connection, waiter.request_id, failed)
-        self.model.damaged(queue_id)
+        self.model.damaged(partition_id)
 
-    def leave_queue(self, queue_id: int) -> list[Waiter | LogReader]:
+    def leave_queue(self, partition_id: int) -> list[Waiter | LogReader]:
         """Nobody waits on the queue any more; returns who did."""
-        self.members.forget_queue(queue_id)
-        return [*self.waiting.leave_queue(queue_id), *self.readers.leave_queue(queue_id)]
+        self.members.forget_queue(partition_id)
+        return [*self.waiting.leave_queue(partition_id), *self.readers.leave_queue(partition_id)]
 
     def unpark(self, connection: int) -> None:
         """The connection may be given more."""

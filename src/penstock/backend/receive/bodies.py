@@ -92,10 +92,10 @@ class BodyReader:
         heads: list[DeliveredBatch] = []
         body: list[Buffer] = []
         cold: list[int] = []
-        queue_id, table, read = partition.queue_id, partition.table, self._store.hand_out
+        partition_id, table, read = partition.partition_id, partition.table, self._store.hand_out
         for position, first, messages in stored_runs(partition, runs):
             try:
-                sent, batch = read(queue_id, position, first + messages, block=block)
+                sent, batch = read(partition_id, position, first + messages, block=block)
             except WouldBlockError:
                 cold.append(position)
             else:
@@ -112,7 +112,7 @@ class BodyReader:
             pieces = stored_runs(partition, (run,))
             for place, (position, first, messages) in enumerate(pieces):
                 try:
-                    sent, batch = self._store.read(partition.queue_id, position)
+                    sent, batch = self._store.read(partition.partition_id, position)
                 except WouldBlockError:
                     following = pieces[place : place + _COLD_AT_ONCE]
                     raise ColdReadError([position for position, _, _ in following]) from None

@@ -28,7 +28,7 @@ def receive_any(parts: NodeParts, connection: int, request_id: int, request: Rec
     queues = _checked(request)
     traffic.check_counts(request.max_messages, request.visibility_timeout_ms)
     traffic.check_wait(request.wait_ms)
-    partitions = [traffic.receivable(parts, queue_id) for queue_id, _ in queues]
+    partitions = [traffic.receivable(parts, partition_id) for partition_id, _ in queues]
     max_bytes = request.max_bytes if request.max_bytes is not None else limits.RECEIVE_BYTES_DEFAULT
     waiter = Waiter(
         connection,
@@ -48,8 +48,8 @@ def receive_any(parts: NodeParts, connection: int, request_id: int, request: Rec
         return
     for partition in partitions:
         traffic.serve_line(parts, partition, now_ms)  # who waited longer comes first
-    for queue_id, _ in queues:
-        parts.catalogue.usable(queue_id)  # serving them may have shown damage
+    for partition_id, _ in queues:
+        parts.catalogue.usable(partition_id)  # serving them may have shown damage
     if _serve(parts, waiter, queues, now_ms):
         return
     if request.wait_ms:
@@ -66,7 +66,7 @@ def _checked(request: ReceiveAny) -> WeightedSet:
             f"receive from 1 to {limits.QUEUES_PER_RECEIVE} queues, not {len(request.queues)}",
         )
     queues = tuple(sorted((queue.queue_id, queue.weight) for queue in request.queues))
-    if len({queue_id for queue_id, _ in queues}) < len(queues):
+    if len({partition_id for partition_id, _ in queues}) < len(queues):
         raise PenstockError(ErrorCode.BAD_REQUEST, "a queue is named twice; give it one weight")
     for _, weight in queues:
         if not 1 <= weight <= limits.QUEUE_WEIGHT_MAX:
@@ -87,7 +87,7 @@ def _enter(parts: NodeParts, waiter: Waiter, queues: WeightedSet) -> None:
         Waiter(
             waiter.connection,
             waiter.request_id,
-            queue_id,
+            partition_id,
             waiter.messages,
             waiter.batch_messages,
             waiter.max_bytes,
@@ -97,14 +97,14 @@ def _enter(parts: NodeParts, waiter: Waiter, queues: WeightedSet) -> None:
             whole=waiter,
             take=take,
         )
-        for queue_id, _ in queues
+        for partition_id, _ in queues
     )
     parts.waiting.enter(waiter)
 
 
 def _serve(parts: NodeParts, waiter: Waiter, queues: WeightedSet, now_ms: int) -> bool:
     """Leases what the queues have ready, by their weights, and answers; False where nothing is ready."""
-    available = [_available(parts, queue_id) for queue_id, _ in queues]
+    available = [_available(parts, partition_id) for partition_id, _ in queues]
     for index, place in enumerate(waiter.places):
         if available[index] and parts.waiting.must_wait(place):
             available[index] = 0
@@ -119,10 +119,14 @@ def _serve(parts: NodeParts, waiter: Waiter, queues: WeightedSet, now_ms: int) -
     return True
 
 
-def _available(parts: NodeParts, queue_id: int) -> int:
+def _available(parts: NodeParts, partition_id: int) -> int:
     """How many messages are ready; on a queue with strict order not all of them may be deliverable."""
-    partition = parts.catalogue.partitions.get(queue_id)
-    if partition is None or parts.catalogue.is_closed(queue_id) or queue_id in parts.catalogue.deleting:
+    partition = parts.catalogue.partitions.get(partition_id)
+    if (
+        partition is None
+        or parts.catalogue.is_closed(partition_id)
+        or partition_id in parts.catalogue.deleting
+    ):
         return 0
     return partition.table.counts[states.READY] if partition.order.may_give() else 0
 
@@ -159,9 +163,9 @@ def _grant(
 
 
 def _grant_one(
-    parts: NodeParts, waiter: Waiter, queue_id: int, budget: Budget, now_ms: int, *, first: bool
+    parts: NodeParts, waiter: Waiter, partition_id: int, budget: Budget, now_ms: int, *, first: bool
 ) -> Granted | None:
-    partition = parts.catalogue.partitions[queue_id]
+    partition = parts.catalogue.partitions[partition_id]
     decision = receiving.grant_within(
         partition,
         budget,
@@ -189,9 +193,9 @@ def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> 
     body: list[Buffer] = []
     leases: list[LeaseRef] = []
     cold: list[int] = []
-    for queue_id, granted in pending.granted:
-        partition = parts.catalogue.partitions.get(queue_id)
-        if partition is None or queue_id in parts.catalogue.deleting:
+    for partition_id, granted in pending.granted:
+        partition = parts.catalogue.partitions.get(partition_id)
+        if partition is None or partition_id in parts.catalogue.deleting:
             _fail(parts, pending, Failed(ErrorCode.QUEUE_NOT_FOUND, "a queue of the set was deleted"))
             return
         runs = granted.runs
@@ -208,13 +212,13 @@ def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> 
             continue
         except DamagedEntryError as damaged:
             parts.waiting.leave(waiter)
-            parts.fence(queue_id, damaged)
+            parts.fence(partition_id, damaged)
             why = f"queue {partition.name!r} is fenced: {damaged}"
             _fail(parts, pending, Failed(ErrorCode.QUEUE_DAMAGED, why))
             return
-        token = parts.seal.token(queue_id, granted.lease)
-        deliveries.append(QueueDelivery(queue_id, token, granted.until_ms, heads))
-        leases.append(LeaseRef(queue_id, granted.lease, runs))
+        token = parts.seal.token(partition_id, granted.lease)
+        deliveries.append(QueueDelivery(partition_id, token, granted.until_ms, heads))
+        leases.append(LeaseRef(partition_id, granted.lease, runs))
         body += slices
     if cold:
         parts.cold_deliveries.append((cold, pending))
@@ -229,9 +233,9 @@ def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> 
 
 def _fail(parts: NodeParts, pending: GrantedGroup, failed: Failed) -> None:
     """One queue is gone or damaged: the receiver is told so, and what the others gave is ready again."""
-    for queue_id, granted in pending.granted:
+    for partition_id, granted in pending.granted:
         try:
-            partition = parts.catalogue.usable(queue_id)
+            partition = parts.catalogue.usable(partition_id)
             parts.write(
                 partition, settling.undelivered(partition, granted.lease, granted.runs, pending.at_ms)
             )
@@ -244,8 +248,8 @@ def _wait_on(parts: NodeParts, pending: GrantedGroup) -> None:
     """All leases ended before their messages could be read: the receiver goes on waiting, if its time is not up."""
     waiter = pending.waiter
     try:
-        for queue_id, _ in pending.queues:
-            parts.catalogue.usable(queue_id)
+        for partition_id, _ in pending.queues:
+            parts.catalogue.usable(partition_id)
         _enter(parts, waiter, pending.queues)
     except PenstockError as error:
         parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))

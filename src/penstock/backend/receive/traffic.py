@@ -129,7 +129,7 @@ def nothing_for(waiter: Waiter) -> Delivery | GroupDelivery:
 
 def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """Serves who waits for the queue, in order, until nothing is ready or nobody waits."""
-    while (waiter := parts.waiting.next_in_line(partition.queue_id)) is not None:
+    while (waiter := parts.waiting.next_in_line(partition.partition_id)) is not None:
         if not parts.may_deliver(waiter.connection):
             parts.waiting.park(waiter)
             continue
@@ -141,7 +141,9 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
             parts.waiting.leave(waiter)
             continue
         if not served and waiter.impatient:
-            parts.answer(waiter.connection, waiter.request_id, nothing_for(waiter), about=partition.queue_id)
+            parts.answer(
+                waiter.connection, waiter.request_id, nothing_for(waiter), about=partition.partition_id
+            )
             parts.waiting.leave(waiter)
             continue
         if not served:
@@ -219,8 +221,8 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     gone, and somebody else may have it.
     """
     waiter, granted = pending.waiter, pending.granted
-    partition = parts.catalogue.partitions.get(waiter.queue_id)
-    if partition is None or waiter.queue_id in parts.catalogue.deleting:
+    partition = parts.catalogue.partitions.get(waiter.partition_id)
+    if partition is None or waiter.partition_id in parts.catalogue.deleting:
         failed = Failed(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted")
         parts.answer(waiter.connection, waiter.request_id, failed)
         return
@@ -240,15 +242,15 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
         return
     except DamagedEntryError as damaged:
         parts.waiting.leave(waiter)
-        parts.fence(waiter.queue_id, damaged)
+        parts.fence(waiter.partition_id, damaged)
         failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}")
         parts.answer(waiter.connection, waiter.request_id, failed)
         return
-    token = parts.seal.token(waiter.queue_id, granted.lease)
+    token = parts.seal.token(waiter.partition_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
     # Who has an attempt id asks for the same lease again, maybe on another connection: it is not taken back early.
-    leases = () if waiter.attempt else (LeaseRef(waiter.queue_id, granted.lease, runs),)
-    parts.answer(waiter.connection, waiter.request_id, answer, body, leases, about=waiter.queue_id)
+    leases = () if waiter.attempt else (LeaseRef(waiter.partition_id, granted.lease, runs),)
+    parts.answer(waiter.connection, waiter.request_id, answer, body, leases, about=waiter.partition_id)
 
 
 def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -> None:
@@ -279,19 +281,19 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
     if isinstance(request, Extend):
         check_counts(1, request.visibility_timeout_ms)
     opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
-    for _, queue_id, _ in opened:
-        if parts.catalogue.is_closed(queue_id):
-            parts.catalogue.usable(queue_id)
+    for _, partition_id, _ in opened:
+        if parts.catalogue.is_closed(partition_id):
+            parts.catalogue.usable(partition_id)
     outcomes = []
-    for receipt, queue_id, lease in opened:
-        parts.idle.used(queue_id, now_ms)
-        partition = parts.catalogue.partitions.get(queue_id)
-        if partition is None or queue_id in parts.catalogue.deleting:
+    for receipt, partition_id, lease in opened:
+        parts.idle.used(partition_id, now_ms)
+        partition = parts.catalogue.partitions.get(partition_id)
+        if partition is None or partition_id in parts.catalogue.deleting:
             outcomes.append(ReceiptOutcome(0, count_of(settling.checked(receipt.runs)), []))
             continue
         outcome = parts.carry_out(partition, _decide(parts, partition, request, lease, receipt, now_ms))
         outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
-    return Settled(outcomes), [queue_id for _, queue_id, _ in opened]
+    return Settled(outcomes), [partition_id for _, partition_id, _ in opened]
 
 
 def _decide(
@@ -324,9 +326,9 @@ def _decide(
             )
 
 
-def receivable(parts: NodeParts, queue_id: int) -> Partition:
+def receivable(parts: NodeParts, partition_id: int) -> Partition:
     """The queue with that id; raises if it is gone, fenced, or has only a log."""
-    partition = parts.catalogue.usable(queue_id)
+    partition = parts.catalogue.usable(partition_id)
     if not partition.settings.has_queue:
         raise PenstockError(
             ErrorCode.UNSUPPORTED,

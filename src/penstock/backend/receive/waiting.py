@@ -24,7 +24,7 @@ class Waiter:
 
     connection: int
     request_id: int
-    queue_id: int
+    partition_id: int
     messages: int
     """How many it may still take: the batch of a receiver, the credit of a subscription."""
     batch_messages: int
@@ -48,9 +48,9 @@ class Waiter:
     """Of such a place: serves the whole from all its queues, given the time; False where nothing is ready."""
 
     @property
-    def queue_ids(self) -> tuple[int, ...]:
+    def partition_ids(self) -> tuple[int, ...]:
         """The queues it waits for."""
-        return tuple(place.queue_id for place in self.places) or (self.queue_id,)
+        return tuple(place.partition_id for place in self.places) or (self.partition_id,)
 
     @property
     def is_subscription(self) -> bool:
@@ -89,7 +89,7 @@ class WaitingRoom:
                 ErrorCode.TOO_MANY_WAITING,
                 f"{len(mine)} receivers and subscriptions wait on this connection already, which is the limit",
             )
-        in_line = max(map(self.count, waiter.queue_ids))
+        in_line = max(map(self.count, waiter.partition_ids))
         if in_line >= limits.WAITING_RECEIVERS_PER_QUEUE:
             raise PenstockError(
                 ErrorCode.TOO_MANY_WAITING,
@@ -97,8 +97,8 @@ class WaitingRoom:
             )
         mine[waiter.request_id] = waiter
         self._by_connection[waiter.connection] = mine
-        for queue_id in waiter.queue_ids:
-            self._present[queue_id] = self._present.get(queue_id, 0) + 1
+        for partition_id in waiter.partition_ids:
+            self._present[partition_id] = self._present.get(partition_id, 0) + 1
         if waiter.deadline_ms is not None:
             self._watch(waiter, waiter.deadline_ms)
         self.line_up(waiter)
@@ -119,29 +119,29 @@ class WaitingRoom:
             return
         if waiter.messages > 0 and not waiter.in_line and not waiter.cancelled:
             waiter.in_line = True
-            self._lines.setdefault(waiter.queue_id, deque()).append(waiter)
-            self.awake.add(waiter.queue_id)
+            self._lines.setdefault(waiter.partition_id, deque()).append(waiter)
+            self.awake.add(waiter.partition_id)
 
-    def next_in_line(self, queue_id: int) -> Waiter | None:
+    def next_in_line(self, partition_id: int) -> Waiter | None:
         """Takes the first out of the line."""
-        line = self._lines.get(queue_id)
+        line = self._lines.get(partition_id)
         while line:
             waiter = line.popleft()
             waiter.in_line = False
             if not waiter.cancelled:
                 return waiter
-            self._left[queue_id] -= 1
-        self._drop_line(queue_id)
+            self._left[partition_id] -= 1
+        self._drop_line(partition_id)
         return None
 
-    def _drop_line(self, queue_id: int) -> None:
-        self._lines.pop(queue_id, None)
-        self._left.pop(queue_id, None)
+    def _drop_line(self, partition_id: int) -> None:
+        self._lines.pop(partition_id, None)
+        self._left.pop(partition_id, None)
 
     def back_to_front(self, waiter: Waiter) -> None:
         """Nothing was ready for it after all: it keeps its place."""
         waiter.in_line = True
-        self._lines.setdefault(waiter.queue_id, deque()).appendleft(waiter)
+        self._lines.setdefault(waiter.partition_id, deque()).appendleft(waiter)
 
     def park(self, waiter: Waiter) -> None:
         """Its connection is behind with reading: it leaves the line until that has caught up."""
@@ -160,28 +160,28 @@ class WaitingRoom:
             waiter.parked = False
             self.line_up(waiter)
 
-    def has_line(self, queue_id: int) -> bool:
+    def has_line(self, partition_id: int) -> bool:
         """Whether anybody waits for this queue."""
-        return queue_id in self._lines
+        return partition_id in self._lines
 
     def must_wait(self, place: Waiter) -> bool:
         """Whether somebody else is before it in its line."""
-        line = self._lines.get(place.queue_id)
+        line = self._lines.get(place.partition_id)
         if line is None or not place.in_line:
             return False
         while line[0].cancelled:
             line.popleft().in_line = False
-            self._left[place.queue_id] -= 1
+            self._left[place.partition_id] -= 1
         return line[0] is not place
 
-    def is_awaited(self, queue_id: int) -> bool:
+    def is_awaited(self, partition_id: int) -> bool:
         """Whether anybody waits for the queue, be it without credit or behind a slow connection."""
-        return queue_id in self._present
+        return partition_id in self._present
 
-    def wake(self, queue_id: int) -> None:
+    def wake(self, partition_id: int) -> None:
         """Something in the queue may have become ready."""
-        if queue_id in self._lines:
-            self.awake.add(queue_id)
+        if partition_id in self._lines:
+            self.awake.add(partition_id)
 
     def find(self, connection: int, request_id: int) -> Waiter | None:
         """The receiver or subscription with that request id, if it still waits."""
@@ -200,26 +200,26 @@ class WaitingRoom:
         if not waiter.is_subscription:
             self._receivers -= 1
         if waiter.in_line:
-            self._left_line(waiter.queue_id)
+            self._left_line(waiter.partition_id)
         for place in waiter.places:
             place.cancelled = True
             if place.in_line:
-                self._left_line(place.queue_id)
-        for queue_id in waiter.queue_ids:
-            self._present[queue_id] -= 1
-            if not self._present[queue_id]:
-                del self._present[queue_id]
-                self.deserted.add(queue_id)
+                self._left_line(place.partition_id)
+        for partition_id in waiter.partition_ids:
+            self._present[partition_id] -= 1
+            if not self._present[partition_id]:
+                del self._present[partition_id]
+                self.deserted.add(partition_id)
 
-    def _left_line(self, queue_id: int) -> None:
+    def _left_line(self, partition_id: int) -> None:
         """Somebody in the line has left it; where nothing arrives nobody else would take them out."""
-        line = self._lines.get(queue_id)
+        line = self._lines.get(partition_id)
         if line is None:
             return
-        left = self._left[queue_id] = self._left.get(queue_id, 0) + 1
+        left = self._left[partition_id] = self._left.get(partition_id, 0) + 1
         if left > _STALE_AT_LEAST and 2 * left > len(line):
-            self._lines[queue_id] = deque(waiter for waiter in line if not waiter.cancelled)
-            self._left[queue_id] = 0
+            self._lines[partition_id] = deque(waiter for waiter in line if not waiter.cancelled)
+            self._left[partition_id] = 0
 
     def leave_connection(self, connection: int) -> None:
         """The client is gone."""
@@ -227,12 +227,15 @@ class WaitingRoom:
         for waiter in list(self._by_connection.get(connection, {}).values()):
             self.leave(waiter)
 
-    def leave_queue(self, queue_id: int) -> list[Waiter]:
+    def leave_queue(self, partition_id: int) -> list[Waiter]:
         """The queue is gone; returns who waited for it."""
-        self._drop_line(queue_id)
-        self.awake.discard(queue_id)
+        self._drop_line(partition_id)
+        self.awake.discard(partition_id)
         waiters = [
-            w for mine in self._by_connection.values() for w in mine.values() if queue_id in w.queue_ids
+            w
+            for mine in self._by_connection.values()
+            for w in mine.values()
+            if partition_id in w.partition_ids
         ]
         for waiter in waiters:
             self.leave(waiter)
@@ -254,6 +257,6 @@ class WaitingRoom:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def count(self, queue_id: int) -> int:
+    def count(self, partition_id: int) -> int:
         """How many wait for the queue."""
-        return len(self._lines.get(queue_id, ())) - self._left.get(queue_id, 0)
+        return len(self._lines.get(partition_id, ())) - self._left.get(partition_id, 0)

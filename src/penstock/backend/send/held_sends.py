@@ -40,15 +40,15 @@ class HeldSends:
         """Queues with sends that are held."""
         return list(self._by_queue)
 
-    def waiting(self, queue_id: int) -> bool:
+    def waiting(self, partition_id: int) -> bool:
         """Whether sends to the queue are held."""
-        return queue_id in self._by_queue
+        return partition_id in self._by_queue
 
     def add(self, send: HeldSend, reason: str) -> None:
         """Holds one more; raises where there are too many already."""
-        queue_id = send.request.queue_id
-        line = self._by_queue.get(queue_id, deque())
-        size = self._bytes.get(queue_id, 0) + len(send.body)
+        partition_id = send.request.queue_id
+        line = self._by_queue.get(partition_id, deque())
+        size = self._bytes.get(partition_id, 0) + len(send.body)
         if (
             len(line) >= limits.SENDS_HELD_PER_QUEUE
             or size > limits.SENDS_HELD_BYTES_PER_QUEUE
@@ -60,49 +60,49 @@ class HeldSends:
                 "is no room for more",
             )
         line.append(send)
-        self._by_queue[queue_id] = line
-        self._bytes[queue_id] = size
+        self._by_queue[partition_id] = line
+        self._bytes[partition_id] = size
         self._all_bytes += len(send.body)
 
-    def first(self, queue_id: int) -> HeldSend | None:
+    def first(self, partition_id: int) -> HeldSend | None:
         """Who waits longest."""
-        line = self._by_queue.get(queue_id)
+        line = self._by_queue.get(partition_id)
         return line[0] if line else None
 
-    def take(self, queue_id: int) -> HeldSend:
+    def take(self, partition_id: int) -> HeldSend:
         """Takes out who waits longest."""
-        line = self._by_queue[queue_id]
+        line = self._by_queue[partition_id]
         taken = line.popleft()
-        self._bytes[queue_id] -= len(taken.body)
+        self._bytes[partition_id] -= len(taken.body)
         self._all_bytes -= len(taken.body)
         if not line:
-            self._forget(queue_id)
+            self._forget(partition_id)
         return taken
 
-    def overdue(self, queue_id: int, now_ms: int) -> list[HeldSend]:
+    def overdue(self, partition_id: int, now_ms: int) -> list[HeldSend]:
         """Takes out who has waited for too long."""
         found: list[HeldSend] = []
-        while (first := self.first(queue_id)) is not None and first.until_ms <= now_ms:
-            found.append(self.take(queue_id))
+        while (first := self.first(partition_id)) is not None and first.until_ms <= now_ms:
+            found.append(self.take(partition_id))
         return found
 
-    def drop_queue(self, queue_id: int) -> list[HeldSend]:
+    def drop_queue(self, partition_id: int) -> list[HeldSend]:
         """The queue takes nothing in any more; returns who waited."""
-        dropped = list(self._by_queue.get(queue_id, ()))
-        self._forget(queue_id)
+        dropped = list(self._by_queue.get(partition_id, ()))
+        self._forget(partition_id)
         return dropped
 
     def leave_connection(self, connection: int) -> None:
         """The client is gone: what it sent was not taken in."""
-        for queue_id, line in list(self._by_queue.items()):
+        for partition_id, line in list(self._by_queue.items()):
             kept = deque(send for send in line if send.connection != connection)
             if kept:
                 size = sum(len(send.body) for send in kept)
-                self._all_bytes += size - self._bytes[queue_id]
-                self._by_queue[queue_id], self._bytes[queue_id] = kept, size
+                self._all_bytes += size - self._bytes[partition_id]
+                self._by_queue[partition_id], self._bytes[partition_id] = kept, size
             else:
-                self._forget(queue_id)
+                self._forget(partition_id)
 
-    def _forget(self, queue_id: int) -> None:
-        self._by_queue.pop(queue_id, None)
-        self._all_bytes -= self._bytes.pop(queue_id, 0)
+    def _forget(self, partition_id: int) -> None:
+        self._by_queue.pop(partition_id, None)
+        self._all_bytes -= self._bytes.pop(partition_id, 0)

@@ -31,20 +31,20 @@ from penstock.queue.partition import Partition
 log = logging.getLogger("penstock.backend")
 
 
-def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
+def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
     """One bounded step of the moves out of a queue; raises `ColdReadError` when bodies must be read first.
 
     Raises `PenstockError` where the journal has no room. The queue stays among the movers then, and the next turn goes on.
     """
-    partition = parts.catalogue.partitions.get(queue_id)
-    if partition is None or queue_id in parts.catalogue.damage:
+    partition = parts.catalogue.partitions.get(partition_id)
+    if partition is None or partition_id in parts.catalogue.damage:
         # A queue that is found to be damaged while its messages leave stays: a repair can still save them.
-        if partition is not None and queue_id in parts.doomed:
+        if partition is not None and partition_id in parts.doomed:
             settle_sources(parts, partition, now_ms)
             remove_queue(parts, partition, now_ms)
-        parts.movers.discard(queue_id)
+        parts.movers.discard(partition_id)
         return
-    deleted = queue_id in parts.catalogue.deleting
+    deleted = partition_id in parts.catalogue.deleting
     if deleted:
         parts.write(partition, moving.rescue(partition, now_ms))
     _settle_with_deleted(parts, partition, now_ms)
@@ -59,14 +59,14 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
                 return
             break
     if waits:
-        parts.stalled_movers.add(queue_id)
+        parts.stalled_movers.add(partition_id)
         if deleted:
             log.warning(
                 "deletion of queue %(queue)r waits: messages of it move to a queue that is damaged",
                 {"queue": partition.name},
             )
     elif deleted and not settle_sources(parts, partition, now_ms):
-        parts.stalled_movers.add(queue_id)
+        parts.stalled_movers.add(partition_id)
         log.warning(
             "deletion of queue %(queue)r waits: it has messages of a queue that is damaged, which does not know yet that they "
             "have arrived; repair that queue or delete it",
@@ -74,16 +74,16 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         )
     elif deleted:
         remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
-        if queue_id in parts.catalogue.partitions:
+        if partition_id in parts.catalogue.partitions:
             return
         tell_homeless(partition)
-    parts.movers.discard(queue_id)
+    parts.movers.discard(partition_id)
 
 
 def _settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
     """What has arrived in a queue that was deleted since leaves its source, which may have been damaged until now."""
-    for queue_id in parts.catalogue.deleting if source.moves else ():
-        arrived = parts.catalogue.partitions[queue_id].origins.of(source.queue_id)
+    for partition_id in parts.catalogue.deleting if source.moves else ():
+        arrived = parts.catalogue.partitions[partition_id].origins.of(source.partition_id)
         parts.write(source, moving.finish_move(source, arrived, now_ms))
 
 
@@ -109,13 +109,13 @@ def tell_homeless(partition: Partition) -> None:
 
 def _target(parts: NodeParts, aim: MoveTarget) -> Partition | None:
     target = parts.catalogue.named(aim.name)
-    return target if target is not None and aim.is_meant(target.queue_id) else None
+    return target if target is not None and aim.is_meant(target.partition_id) else None
 
 
 def _waits_for_repair(parts: NodeParts, aim: MoveTarget) -> bool:
     """Whether nothing can arrive there for now; what goes elsewhere must not wait behind it."""
     target = _target(parts, aim)
-    return target is not None and target.queue_id in parts.catalogue.damage
+    return target is not None and target.partition_id in parts.catalogue.damage
 
 
 def _move(
@@ -135,9 +135,9 @@ def _move(
     for piece in slices:
         origin = origin_of(source, aim.name if target is source else source.name, reason, piece, now_ms)
         parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms, piece.stamps()))
-    parts.idle.used(target.queue_id, now_ms)
+    parts.idle.used(target.partition_id, now_ms)
     parts.write(source, moving.finish_move(source, runs, now_ms))
-    parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
+    parts.write(target, moving.forget_origins(target, source.partition_id, runs, now_ms))
 
 
 def slices_in_memory(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
@@ -162,13 +162,13 @@ def origin_of(source: Partition, name: str, reason: Reason, piece: StoredSlice, 
     earlier = piece.origin()
     roots = earlier.first_homes() if earlier is not None else None
     late = source.sorting.lateness_of(piece.sent.first) if reason == "late" and source.sorting else None
-    return Origin(source.queue_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots, late)
+    return Origin(source.partition_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots, late)
 
 
 def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
     """After a restart: what arrived, and is no longer on its way in its source, need not be remembered."""
     for target in list(parts.catalogue.partitions.values()):
-        if target.queue_id in parts.catalogue.damage:
+        if target.partition_id in parts.catalogue.damage:
             continue  # nothing is written to a fenced queue
         for source_id, runs in list(target.origins):
             source = parts.catalogue.partitions.get(source_id)

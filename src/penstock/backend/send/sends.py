@@ -102,7 +102,7 @@ def _take_in(
     now: ClockInterval | None,
 ) -> SendResult:
     parts.logbook.check_room_for_send()
-    parts.model.check_takes_sends(partition.queue_id)
+    parts.model.check_takes_sends(partition.partition_id)
     if request.left_out and not len(body) and not parts.model.makes_queues:
         return _remember(parts, partition, request, now_ms)
     said = NOT_STAMPED
@@ -154,7 +154,7 @@ def _is_unreadable(parts: NodeParts, partition: Partition, decision: Decision[Ad
     record = decision.records[0].record
     if not isinstance(record, DuplicatesSent):
         return False
-    return not parts.model.understood(partition.queue_id, NUMBERS_SKIPPED)
+    return not parts.model.understood(partition.partition_id, NUMBERS_SKIPPED)
 
 
 # -- what waits for the clock --------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def _is_unreadable(parts: NodeParts, partition: Partition, decision: Decision[Ad
 
 def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> None:
     """Takes in what was held and may go on, ends what was held for too long, answers whose stamp has passed."""
-    for queue_id in parts.held_sends.queues():
+    for partition_id in parts.held_sends.queues():
         try:
-            _let_in(parts, parts.catalogue.usable(queue_id), now_ms)
+            _let_in(parts, parts.catalogue.usable(partition_id), now_ms)
         except PenstockError as error:
-            end_held(parts, parts.held_sends.drop_queue(queue_id), error)
-        overdue = parts.held_sends.overdue(queue_id, now_ms)
+            end_held(parts, parts.held_sends.drop_queue(partition_id), error)
+        overdue = parts.held_sends.overdue(partition_id, now_ms)
         if overdue:
             message = f"the send was held for {limits.SEND_HELD_MS} ms and the time is still too uncertain"
             end_held(parts, overdue, PenstockError(ErrorCode.CLOCK_UNCERTAIN, message))
@@ -178,12 +178,12 @@ def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> No
 def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """Takes in what was held, in the order in which it came, as long as the clock and the disk allow it."""
     held = parts.held_sends
-    while (first := held.first(partition.queue_id)) is not None and not parts.congested():
+    while (first := held.first(partition.partition_id)) is not None and not parts.congested():
         now = parts.clock()
         reason = why_not_now(partition, now)
         if reason is not None and partition.settings.when_uncertain == "hold":
             return
-        held.take(partition.queue_id)
+        held.take(partition.partition_id)
         try:
             if reason is not None:  # the setting was changed meanwhile
                 raise PenstockError(ErrorCode.CLOCK_UNCERTAIN, reason)

@@ -77,11 +77,11 @@ class Checkpointer:
         parts = self._parts
         if not parts.emptied:
             return
-        for queue_id, file in [row for row in parts.emptied if row[0] != self.copying]:
-            parts.emptied.discard((queue_id, file))
-            partition = parts.catalogue.partitions.get(queue_id)
+        for partition_id, file in [row for row in parts.emptied if row[0] != self.copying]:
+            parts.emptied.discard((partition_id, file))
+            partition = parts.catalogue.partitions.get(partition_id)
             if partition is not None and not living_files.lives_in(partition, file):
-                parts.store.drop_file(queue_id, file)
+                parts.store.drop_file(partition_id, file)
 
     def step(self, now_ms: int) -> Job | None:
         """Does the next thing; returns a job for the helper thread if that is what comes next."""
@@ -129,40 +129,40 @@ class Checkpointer:
     def _plan(self, checkpoint: Checkpoint) -> Iterator[CopyJob | None]:
         """Copies to make, queue by queue; None: something else may be done first."""
         looked_at = 0
-        for queue_id in list(self._parts.catalogue.partitions):
+        for partition_id in list(self._parts.catalogue.partitions):
             looked_at += _PARTITION_PLACES
             found: list[Place] = []
             chunk = -1
-            for place in self._to_copy(checkpoint, queue_id):
+            for place in self._to_copy(checkpoint, partition_id):
                 looked_at += 1
                 if place[2] >= 0 and place[1] != chunk:
                     chunk = place[1]
-                    looked_at += self._pieces_of(queue_id, chunk)
+                    looked_at += self._pieces_of(partition_id, chunk)
                 if place[0] >= 0:
                     found.append(place)
                 if len(found) >= _POSITIONS_PER_COPY:
-                    yield from self._copy(queue_id, found)
+                    yield from self._copy(partition_id, found)
                     found = []
                 if looked_at >= _PLACES_PER_TURN:
                     yield None
                     looked_at = 0
-            yield from self._copy(queue_id, found)
+            yield from self._copy(partition_id, found)
             if looked_at >= _PLACES_PER_TURN:
                 yield None
                 looked_at = 0
 
-    def _pieces_of(self, queue_id: int, number: int) -> int:
-        partition = self._parts.catalogue.partitions.get(queue_id)
+    def _pieces_of(self, partition_id: int, number: int) -> int:
+        partition = self._parts.catalogue.partitions.get(partition_id)
         chunk = partition.table.chunks.get(number) if partition is not None else None
         return len(chunk.positions) if chunk is not None else 0
 
-    def _to_copy(self, checkpoint: Checkpoint, queue_id: int) -> Iterator[Place]:
+    def _to_copy(self, checkpoint: Checkpoint, partition_id: int) -> Iterator[Place]:
         """What of a queue is to be copied, found as it is asked for, so that what dies meanwhile is not copied."""
         parts = self._parts
-        partition = parts.catalogue.partitions.get(queue_id)
-        if partition is None or queue_id in parts.catalogue.damage:
+        partition = parts.catalogue.partitions.get(partition_id)
+        if partition is None or partition_id in parts.catalogue.damage:
             return
-        segments = parts.store.segment_numbers(queue_id)
+        segments = parts.store.segment_numbers(partition_id)
         journal = {file for file in living_files.files_of(partition) if checkpoint.is_journal(file)}
         # Of a log only the front goes: a segment that holds some of it is soon empty, and better left in order.
         logged = partition.log.files if partition.log is not None else {}
@@ -175,21 +175,21 @@ class Checkpointer:
             return
         for place in living_files.living_places(partition, journal, sparse):
             if (
-                parts.catalogue.partitions.get(queue_id) is not partition
-                or queue_id in parts.catalogue.damage
+                parts.catalogue.partitions.get(partition_id) is not partition
+                or partition_id in parts.catalogue.damage
             ):
                 return
             yield place
 
-    def _copy(self, queue_id: int, found: list[Place]) -> Iterator[CopyJob]:
+    def _copy(self, partition_id: int, found: list[Place]) -> Iterator[CopyJob]:
         """A job that copies what is still at the places that were found, some of them turns ago."""
-        partition = self._parts.catalogue.partitions.get(queue_id)
-        if partition is None or queue_id in self._parts.catalogue.damage:
+        partition = self._parts.catalogue.partitions.get(partition_id)
+        if partition is None or partition_id in self._parts.catalogue.damage:
             return
         self._places = [place for place in found if living_files.is_there(partition, place)]
         positions = list(dict.fromkeys(position for position, _, _ in self._places))
         if positions:
-            yield self._parts.store.copy_job(queue_id, positions)
+            yield self._parts.store.copy_job(partition_id, positions)
 
     def _is_sparse(self, file: int, living: int) -> bool:
         return living * _SPARSE < self._pieces.setdefault(file, living)
@@ -229,7 +229,7 @@ class Checkpointer:
         if not self._to_capture:
             self._captured = self.has_more = True
             return
-        queue_id = self._to_capture.pop()
+        partition_id = self._to_capture.pop()
         marks: list[Mark] = []
 
         def begun(capture: Capture) -> None:
@@ -237,12 +237,12 @@ class Checkpointer:
 
         def done(capture: Capture | None) -> None:
             if capture is not None:
-                checkpoint.add(queue_id, capture.index, capture.buffers, marks[0])
+                checkpoint.add(partition_id, capture.index, capture.buffers, marks[0])
             self._capture_next(checkpoint)
 
         self._parts.captures.ask(
             Wanted(
-                lambda: self._parts.catalogue.partitions.get(queue_id),
+                lambda: self._parts.catalogue.partitions.get(partition_id),
                 begun,
                 done,
                 lambda: self._checkpoint is checkpoint,

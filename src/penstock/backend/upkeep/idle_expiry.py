@@ -28,40 +28,40 @@ def note_use(parts: NodeParts, request: messages.Request, now_ms: int) -> None:
         for queue in request.queues:
             parts.idle.used(queue.queue_id, now_ms)
     elif not isinstance(request, _NO_USE):
-        queue_id = getattr(request, "queue_id", None)
-        if queue_id is not None:
-            parts.idle.used(queue_id, now_ms)
+        partition_id = getattr(request, "queue_id", None)
+        if partition_id is not None:
+            parts.idle.used(partition_id, now_ms)
 
 
 def note_departures(parts: NodeParts, now_ms: int) -> None:
     """Queues that nobody waits for any more were in use until now."""
     for deserted in (parts.waiting.deserted, parts.readers.deserted):
-        for queue_id in deserted:
-            parts.idle.used(queue_id, now_ms)
+        for partition_id in deserted:
+            parts.idle.used(partition_id, now_ms)
         deserted.clear()
 
 
 def delete_idle(parts: NodeParts, now_ms: int) -> None:
     """Looks at the queues whose time may be up, and deletes those whose time is."""
     note_departures(parts, now_ms)
-    for queue_id in parts.idle.take_due(now_ms):
-        partition = parts.catalogue.partitions.get(queue_id)
+    for partition_id in parts.idle.take_due(now_ms):
+        partition = parts.catalogue.partitions.get(partition_id)
         expiry_ms = partition.settings.idle_expiry_ms if partition is not None else None
-        if partition is None or expiry_ms is None or queue_id in parts.catalogue.deleting:
-            parts.idle.forget(queue_id)
+        if partition is None or expiry_ms is None or partition_id in parts.catalogue.deleting:
+            parts.idle.forget(partition_id)
             continue
         # What is damaged is not cleared away before somebody has looked at it.
-        awaited = parts.waiting.is_awaited(queue_id) or parts.readers.is_awaited(queue_id)
-        if awaited or queue_id in parts.catalogue.damage:
-            parts.idle.used(queue_id, now_ms)
-        due_ms = parts.idle.used_ms(queue_id) + expiry_ms
+        awaited = parts.waiting.is_awaited(partition_id) or parts.readers.is_awaited(partition_id)
+        if awaited or partition_id in parts.catalogue.damage:
+            parts.idle.used(partition_id, now_ms)
+        due_ms = parts.idle.used_ms(partition_id) + expiry_ms
         if due_ms <= now_ms and not parts.model.makes_queues:  # it is not this node's to delete
-            parts.idle.find(queue_id)
-            parts.model.found_idle(queue_id)
+            parts.idle.find(partition_id)
+            parts.model.found_idle(partition_id)
         elif due_ms <= now_ms:
             _delete(parts, partition, expiry_ms, now_ms)
         else:
-            parts.idle.look_again(queue_id, due_ms)
+            parts.idle.look_again(partition_id, due_ms)
 
 
 def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int) -> None:
@@ -69,9 +69,9 @@ def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int)
     try:
         delete_partition(parts, partition, now_ms)
     except PenstockError:  # no room in the journal
-        parts.idle.look_again(partition.queue_id, now_ms + _RETRY_MS)
+        parts.idle.look_again(partition.partition_id, now_ms + _RETRY_MS)
         return
-    parts.idle.forget(partition.queue_id)
+    parts.idle.forget(partition.partition_id)
     log.info(
         "deleted queue %(queue)r with %(messages)d messages: it was unused for its idle expiry "
         "of %(seconds)g s",

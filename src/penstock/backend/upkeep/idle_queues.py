@@ -24,48 +24,50 @@ class IdleQueues:
     def __bool__(self) -> bool:
         return bool(self._used_ms)
 
-    def watch(self, queue_id: int, expiry_ms: int | None, now_ms: int) -> None:
+    def watch(self, partition_id: int, expiry_ms: int | None, now_ms: int) -> None:
         """The queue's settings are these; one that is not known yet counts as used now."""
         if expiry_ms is None:
-            self.forget(queue_id)
+            self.forget(partition_id)
         else:
-            self._times.ask(queue_id, self._used_ms.setdefault(queue_id, now_ms) + expiry_ms)
+            self._times.ask(partition_id, self._used_ms.setdefault(partition_id, now_ms) + expiry_ms)
 
-    def forget(self, queue_id: int) -> None:
+    def forget(self, partition_id: int) -> None:
         """The queue is gone, or may stay for good."""
-        if self._used_ms.pop(queue_id, None) is not None:
-            self._times.forget(queue_id)
-            self._found.discard(queue_id)
-            self.woken.pop(queue_id, None)
+        if self._used_ms.pop(partition_id, None) is not None:
+            self._times.forget(partition_id)
+            self._found.discard(partition_id)
+            self.woken.pop(partition_id, None)
 
-    def used(self, queue_id: int, now_ms: int) -> None:
+    def used(self, partition_id: int, now_ms: int) -> None:
         """Somebody uses the queue."""
-        if queue_id in self._used_ms:
-            self._used_ms[queue_id] = now_ms
-            if queue_id in self._found:
-                self._found.discard(queue_id)
-                self.woken[queue_id] = None
-                self._times.ask(queue_id, now_ms + _LOOK_AGAIN_MS)
+        if partition_id in self._used_ms:
+            self._used_ms[partition_id] = now_ms
+            if partition_id in self._found:
+                self._found.discard(partition_id)
+                self.woken[partition_id] = None
+                self._times.ask(partition_id, now_ms + _LOOK_AGAIN_MS)
 
-    def find(self, queue_id: int) -> None:
+    def find(self, partition_id: int) -> None:
         """It is idle, until somebody uses it."""
-        self._found.add(queue_id)
+        self._found.add(partition_id)
 
-    def is_found(self, queue_id: int) -> bool:
+    def is_found(self, partition_id: int) -> bool:
         """Whether it was found idle, and nobody has used it since."""
-        return queue_id in self._found
+        return partition_id in self._found
 
-    def look_again(self, queue_id: int, at_ms: int) -> None:
+    def look_again(self, partition_id: int, at_ms: int) -> None:
         """It could not be told by now."""
-        self._times.ask(queue_id, at_ms)
+        self._times.ask(partition_id, at_ms)
 
-    def used_ms(self, queue_id: int) -> int:
+    def used_ms(self, partition_id: int) -> int:
         """When the queue was last used."""
-        return self._used_ms[queue_id]
+        return self._used_ms[partition_id]
 
     def take_due(self, now_ms: int) -> list[int]:
         """Queues that may have been idle for long enough."""
-        return [queue_id for queue_id in self._times.take_due(now_ms) if queue_id in self._used_ms]
+        return [
+            partition_id for partition_id in self._times.take_due(now_ms) if partition_id in self._used_ms
+        ]
 
     def next_ms(self) -> int | None:
         """When to look next."""

@@ -15,13 +15,13 @@ _DECISIONS = (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases
 
 def keep_up(parts: NodeParts, times: UpkeepTimes, partition: Partition, now_ms: int) -> None:
     """Does what is due by now; if the journal has no room for it, later."""
-    parts.timed.add(partition.queue_id)
-    if partition.queue_id in parts.catalogue.deleting:
+    parts.timed.add(partition.partition_id)
+    if partition.partition_id in parts.catalogue.deleting:
         return
     try:
         for decide in _DECISIONS:
             parts.write(partition, decide(partition, now_ms))
         parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
     except PenstockError:
-        parts.timed.discard(partition.queue_id)
-        times.ask(partition.queue_id, now_ms + _RETRY_MS)
+        parts.timed.discard(partition.partition_id)
+        times.ask(partition.partition_id, now_ms + _RETRY_MS)

@@ -30,29 +30,29 @@ class UpkeepTimes:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def ask(self, queue_id: int, due_ms: int) -> None:
+    def ask(self, partition_id: int, due_ms: int) -> None:
         """The queue is to be looked at by then; an earlier time that was asked for stands."""
-        known_ms = self._times.get(queue_id)
+        known_ms = self._times.get(partition_id)
         if known_ms is not None and known_ms <= due_ms:
             return
-        self._times[queue_id] = due_ms
-        heappush(self._heap, (due_ms, queue_id))
+        self._times[partition_id] = due_ms
+        heappush(self._heap, (due_ms, partition_id))
         if len(self._heap) > 2 * len(self._times) + _STALE_AT_LEAST:
             self._heap = [(time_ms, queue) for queue, time_ms in self._times.items()]
             heapify(self._heap)
 
-    def forget(self, queue_id: int) -> None:
+    def forget(self, partition_id: int) -> None:
         """The queue is gone."""
-        self._times.pop(queue_id, None)
+        self._times.pop(partition_id, None)
 
     def take_due(self, now_ms: int) -> list[int]:
         """The queues whose time has come, the earliest first; they have to ask again."""
         due: list[int] = []
         while self._heap and self._heap[0][0] <= now_ms:
-            time_ms, queue_id = heappop(self._heap)
-            if self._times.get(queue_id) == time_ms:
-                del self._times[queue_id]
-                due.append(queue_id)
+            time_ms, partition_id = heappop(self._heap)
+            if self._times.get(partition_id) == time_ms:
+                del self._times[partition_id]
+                due.append(partition_id)
         return due
 
     def next_ms(self) -> int | None:

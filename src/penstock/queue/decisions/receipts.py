@@ -24,9 +24,9 @@ class ReceiptSeal:
         # Keyed once and copied for each token: 1.5 µs instead of 2.6, for every delivery and again for its delete.
         self._keyed = blake2b(key=secret, digest_size=_SEAL_BYTES)
 
-    def token(self, queue_id: int, lease: int) -> bytes:
+    def token(self, partition_id: int, lease: int) -> bytes:
         """The token of a lease."""
-        identity = _IDENTITY.pack(queue_id, lease)
+        identity = _IDENTITY.pack(partition_id, lease)
         return identity + self._seal(identity)
 
     def open(self, token: bytes) -> tuple[int, int]:
@@ -34,8 +34,8 @@ class ReceiptSeal:
         identity = token[: _IDENTITY.size]
         if len(token) != TOKEN_BYTES or not compare_digest(self._seal(identity), token[_IDENTITY.size :]):
             raise PenstockError(ErrorCode.BAD_RECEIPT, "the receipt was not given out by this server")
-        queue_id, lease = _IDENTITY.unpack(identity)
-        return queue_id, lease
+        partition_id, lease = _IDENTITY.unpack(identity)
+        return partition_id, lease
 
     def _seal(self, identity: bytes) -> bytes:
         sealing = self._keyed.copy()

@@ -196,7 +196,7 @@ class Builder:
     def _begin(self, head: pages.Head) -> Partition:
         if self._partition is not None:
             raise ValueError("a state has two heads")
-        partition = Partition(head.queue_id, head.name, head.settings, head.created_ms)
+        partition = Partition(head.partition_id, head.name, head.settings, head.created_ms)
         partition.index = head.index
         partition.last_sent_ms = head.last_sent_ms
         partition.totals = head.totals

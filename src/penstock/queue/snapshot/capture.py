@@ -38,7 +38,7 @@ class Capture:
         """`exact`: nothing changes until it is done, so that another capture may be under way; equal states are to
         give equal bytes."""
         if partition.table.capture is not None and not exact:
-            raise ValueError(f"partition {partition.queue_id} is being captured already")
+            raise ValueError(f"partition {partition.partition_id} is being captured already")
         self._tables = [(table, table.capture) for table in _tables(partition)]
         self.index = partition.index
         self.is_done = False
@@ -128,7 +128,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     reports = list(lifecycle.waiting) if lifecycle is not None else []
     yield encode_page(
         pages.Head(
-            queue_id=partition.queue_id,
+            partition_id=partition.partition_id,
             name=partition.name,
             settings=partition.settings,
             created_ms=partition.created_ms,

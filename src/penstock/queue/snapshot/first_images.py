@@ -77,7 +77,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
     """Everything of a partition."""
 
     version: int
-    queue_id: int
+    partition_id: int
     name: str
     settings: QueueSettings
     created_ms: int
@@ -178,7 +178,7 @@ def pages_of(data: bytes) -> Iterator[Page | FirstProducers]:
 def _head(image: PartitionImage) -> pages.Head:
     window = image.sorting.window if image.sorting is not None else None
     return pages.Head(
-        queue_id=image.queue_id,
+        partition_id=image.partition_id,
         name=image.name,
         settings=image.settings,
         created_ms=image.created_ms,

@@ -42,7 +42,7 @@ Column = tuple[int, bytes]
 class Head(msgspec.Struct, array_like=True, tag=1):
     """Everything that is one value."""
 
-    queue_id: int
+    partition_id: int
     name: str
     settings: QueueSettings
     created_ms: int

@@ -32,11 +32,11 @@ def check(history: History) -> Iterable[Violation]:
     for written in history.records.get(CATALOGUE, ()):
         record = decode_record(written.head)
         if isinstance(record, records.QueueCreated):
-            created[record.queue_id] = record.settings
+            created[record.partition_id] = record.settings
             if record.name == LIFECYCLE_QUEUE:
-                log = history.records.get(record.queue_id, [])
+                log = history.records.get(record.partition_id, [])
         elif isinstance(record, records.QueueRemoved):
-            removed.add(record.queue_id)
+            removed.add(record.partition_id)
     rows = [
         row
         for written in log

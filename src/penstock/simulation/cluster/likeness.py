@@ -47,10 +47,10 @@ def left_over(machines: Mapping[str, ClusterMachine], entries: Mapping[int, Part
     """What no entry gives a node is gone from it: moved elsewhere, or deleted with its queue."""
     for name, machine in machines.items():
         node = machine.replicated
-        for queue_id in node._parts.catalogue.partitions if node is not None else ():
-            entry = entries.get(queue_id)
+        for partition_id in node._parts.catalogue.partitions if node is not None else ():
+            entry = entries.get(partition_id)
             if entry is None or name not in entry.replicas:
-                yield f"partition {queue_id}: {name} still has it, and no entry says that it should"
+                yield f"partition {partition_id}: {name} still has it, and no entry says that it should"
 
 
 def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, bytes | None]]:
@@ -62,7 +62,7 @@ def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, 
     assert store.replica_log is not None
     left = living_files.living_positions(partition)
     while left:
-        job = store.replica_log.batches_job(partition.queue_id, left)
+        job = store.replica_log.batches_job(partition.partition_id, left)
         job.run()
         store.job_done(job)
         for position, entry in zip(left, job.entries, strict=False):

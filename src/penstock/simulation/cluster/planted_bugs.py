@@ -180,9 +180,9 @@ def _does_not_fence() -> Sequence[Patch]:
         note_real(self, stream, followed, body_bytes)
         followed.leader = leader
 
-    def stand_down(self: Leadership, queue_id: int, why: str) -> None:
+    def stand_down(self: Leadership, partition_id: int, why: str) -> None:
         if "leads epoch" not in why and "knows epoch" not in why:
-            real_stand_down(self, queue_id, why)
+            real_stand_down(self, partition_id, why)
 
     real, note_real, real_stand_down = Secondary.judge, Follower._note, Leadership.stand_down
     return [

@@ -50,7 +50,7 @@ def _failover_drops() -> Sequence[Patch]:
 
     def update(self: Leadership, led: LedPartition, known: KnownEntry) -> None:
         real(self, led, known)
-        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        partition = self.state.parts.catalogue.partitions[led.partition_id]
         is_new = led.epoch > 1 and known.entry.serving == led.epoch and id(led) not in done
         if is_new and partition.settings.replication == "async":
             done[id(led)] = led

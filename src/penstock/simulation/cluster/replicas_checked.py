@@ -42,14 +42,14 @@ class ReplicaCheck:
         self._logs.clear()
         self._appended = -1
         catalogue = node._parts.catalogue
-        for queue_id, partition in sorted(catalogue.partitions.items()):
-            if queue_id not in catalogue.damage:
+        for partition_id, partition in sorted(catalogue.partitions.items()):
+            if partition_id not in catalogue.damage:
                 yield from self._unlike(node, partition, None if is_harmed else disk)
 
     def appended(self, record: AppendedRecord) -> None:
         """The node wrote a record: what it gives up, because the layout says so, is not cut."""
         if record.partition == CATALOGUE and isinstance(removed := decode_record(record.head), QueueRemoved):
-            self._logs.pop(removed.queue_id, None)
+            self._logs.pop(removed.partition_id, None)
 
     def turned(self, node: ReplicatedNode, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
         """A turn is over: what is wrong about what was cut in it."""
@@ -58,36 +58,36 @@ class ReplicaCheck:
             return
         self._appended = position
         catalogue, lineage = node._parts.catalogue, self._witness.lineage
-        for queue_id, partition in catalogue.partitions.items():
-            now, before = (partition.epochs.last, partition.index), self._logs.get(queue_id)
+        for partition_id, partition in catalogue.partitions.items():
+            now, before = (partition.epochs.last, partition.index), self._logs.get(partition_id)
             if now == before:
                 continue
-            self._logs[queue_id] = now
+            self._logs[partition_id] = now
             if before is None or (now[0] == before[0] and now[1] >= before[1]):
                 continue
-            common = lineage.last_common(queue_id, before, now)
+            common = lineage.last_common(partition_id, before, now)
             if common == before[1]:
                 continue  # nothing is gone
-            known = node.replication.state.layout.get(queue_id)
-            followed = node.replication.follower.partitions.get(queue_id)
+            known = node.replication.state.layout.get(partition_id)
+            followed = node.replication.follower.partitions.get(partition_id)
             unclean = max(
                 known.entry.unclean if known is not None else 0,
                 followed.unclean if followed is not None else 0,
             )
-            for writer, index in self._witness.committed(queue_id, unclean).items():
-                if common < index <= before[1] and lineage.at(queue_id, before[0], index) == writer:
+            for writer, index in self._witness.committed(partition_id, unclean).items():
+                if common < index <= before[1] and lineage.at(partition_id, before[0], index) == writer:
                     yield (
-                        f"partition {queue_id}: {self._name} goes back from record {before[1]} to {common}, and "
+                        f"partition {partition_id}: {self._name} goes back from record {before[1]} to {common}, and "
                         f"record {index} of epoch {writer} is committed"
                     )
-            if queue_id not in catalogue.damage:
+            if partition_id not in catalogue.damage:
                 yield from self._unlike(node, partition, None if is_harmed else disk)
 
     def _unlike(self, node: Node, partition: Partition, disk: SimulatedDisk | None) -> Iterator[str]:
         """What is not as the records of its log say; without a disk bytes are not looked at."""
         if not partition.index:
             return
-        where = f"partition {partition.queue_id} on {self._name} at record {partition.index}"
+        where = f"partition {partition.partition_id} on {self._name} at record {partition.index}"
         records = self._witness.log_of(partition)
         for sentence in differences(_replayed(partition, records), partition):
             yield f"{where}: {sentence}"
@@ -108,14 +108,14 @@ class ReplicaCheck:
                 node._parts.store.is_journal(position >> 32) and position >= committed
             ):
                 continue  # it is sent later; or it is not on the disk yet
-            found = stored.at(partition.queue_id, position)
+            found = stored.at(partition.partition_id, position)
             if found is None or payloads.get(found.sent.first) != found.payload:
                 yield f"{where}: what lies at {position:#x} is not what was written ({found and found.sent})"
                 return
 
 
 def _replayed(partition: Partition, records: list[AppendedRecord]) -> Partition:
-    state = Partition(partition.queue_id, partition.name, partition.settings, partition.created_ms)
+    state = Partition(partition.partition_id, partition.name, partition.settings, partition.created_ms)
     for written in records:
         record = decode_record(written.head)
         assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)

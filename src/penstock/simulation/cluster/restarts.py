@@ -32,11 +32,11 @@ class Confirmations:
 
         def seen() -> None:
             for stream in node.replication.state.streams.values():
-                for queue_id, (_, index) in stream.confirmations.items():
-                    partition = node._parts.catalogue.partitions.get(queue_id)
+                for partition_id, (_, index) in stream.confirmations.items():
+                    partition = node._parts.catalogue.partitions.get(partition_id)
                     if partition is not None and index <= partition.index:
-                        epoch = self._lineage.at(queue_id, partition.epochs.last, index)
-                        confirmed[queue_id] = (index, epoch)
+                        epoch = self._lineage.at(partition_id, partition.epochs.last, index)
+                        confirmed[partition_id] = (index, epoch)
             confirm()
 
         follower.confirm = seen  # type: ignore[method-assign]  # for one life of one node
@@ -52,34 +52,36 @@ class Confirmations:
         self._appended[name] = position
         confirmed, partitions = self._confirmed.get(name, {}), node._parts.catalogue.partitions
         gone: list[int] = []
-        for queue_id, (index, epoch) in confirmed.items():
-            partition = partitions.get(queue_id)
+        for partition_id, (index, epoch) in confirmed.items():
+            partition = partitions.get(partition_id)
             if partition is None:
-                gone.append(queue_id)
+                gone.append(partition_id)
                 continue
             last_epoch = partition.epochs.last
             if last_epoch == epoch and index <= partition.index:
                 continue  # the usual case: the record is one of the newest epoch, and still there
-            if not self._has(queue_id, partition.index, last_epoch, index, epoch):
-                gone.append(queue_id)
-        for queue_id in gone:
-            del confirmed[queue_id]
+            if not self._has(partition_id, partition.index, last_epoch, index, epoch):
+                gone.append(partition_id)
+        for partition_id in gone:
+            del confirmed[partition_id]
 
     def restarted(self, name: str, node: ReplicatedNode) -> Iterator[str]:
         """What a node that starts lacks without knowing it."""
         parts = node._parts
         if name == self.damaged:
             return
-        for queue_id, (index, epoch) in self._confirmed.get(name, {}).items():
-            partition = parts.catalogue.partitions.get(queue_id)
-            if partition is None or self._has(queue_id, partition.index, partition.epochs.last, index, epoch):
+        for partition_id, (index, epoch) in self._confirmed.get(name, {}).items():
+            partition = parts.catalogue.partitions.get(partition_id)
+            if partition is None or self._has(
+                partition_id, partition.index, partition.epochs.last, index, epoch
+            ):
                 continue
-            if not partition.index or queue_id in parts.catalogue.damage or is_missing_batches(partition):
+            if not partition.index or partition_id in parts.catalogue.damage or is_missing_batches(partition):
                 continue  # it says so, and is sent everything
             yield (
-                f"partition {queue_id}: {name} had confirmed record {index} of epoch {epoch}, starts with record "
+                f"partition {partition_id}: {name} had confirmed record {index} of epoch {epoch}, starts with record "
                 f"{partition.index} of epoch {partition.epochs.last}, and takes that for everything"
             )
 
-    def _has(self, queue_id: int, last: int, last_epoch: int, index: int, epoch: int) -> bool:
-        return index <= last and self._lineage.at(queue_id, last_epoch, index) == epoch
+    def _has(self, partition_id: int, last: int, last_epoch: int, index: int, epoch: int) -> bool:
+        return index <= last and self._lineage.at(partition_id, last_epoch, index) == epoch

@@ -72,7 +72,7 @@ class Witness:
     @property
     def partitions(self) -> int:
         """How many partitions anybody ever led."""
-        return len({queue_id for queue_id, _ in self._leaders})
+        return len({partition_id for partition_id, _ in self._leaders})
 
     # -- what nodes do ---------------------------------------------------------------------------------------
 
@@ -103,23 +103,23 @@ class Witness:
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
         me = (name, life)
-        for queue_id, led in node.replication.state.led.items():
-            key = (queue_id, led.epoch)
+        for partition_id, led in node.replication.state.led.items():
+            key = (partition_id, led.epoch)
             leader = self._leaders.setdefault(key, me)
             if leader != me:
                 self._violated(
-                    "I8", f"epoch {led.epoch} of partition {queue_id} is led by {leader} and by {me}"
+                    "I8", f"epoch {led.epoch} of partition {partition_id} is led by {leader} and by {me}"
                 )
             committed = led.primary.committed
             if committed <= self._seen.get(key, 0):
                 continue
-            known = node.replication.state.layout.get(queue_id)
+            known = node.replication.state.layout.get(partition_id)
             if known is None or known.entry.serving != led.epoch:
                 continue  # it has acknowledged nothing yet, and may be replaced by one in sync before (`in_sync_before`)
             self._seen[key] = committed
             self._advanced(
                 name,
-                queue_id,
+                partition_id,
                 led.epoch,
                 committed,
                 synchronous=led.primary.synchronous,
@@ -136,40 +136,41 @@ class Witness:
 
     def log_of(self, partition: Partition) -> list[AppendedRecord]:
         """Everything that was ever written to a partition and is part of its log, wherever that was seen."""
-        return self._log(partition.queue_id, partition.epochs.last, partition.index)
+        return self._log(partition.partition_id, partition.epochs.last, partition.index)
 
-    def committed_log(self, queue_id: int) -> list[AppendedRecord]:
+    def committed_log(self, partition_id: int) -> list[AppendedRecord]:
         """The same of a partition that was deleted: as much of it as was ever committed."""
-        known = self._committed.get(queue_id)
+        known = self._committed.get(partition_id)
         if known is None:
             return []
-        return self._log(queue_id, known.newest_epoch, known.newest_index)
+        return self._log(partition_id, known.newest_epoch, known.newest_index)
 
-    def committed(self, queue_id: int, unclean: int) -> Mapping[int, int]:
+    def committed(self, partition_id: int, unclean: int) -> Mapping[int, int]:
         """Epoch → the highest record of it that all in sync are known to have had.
 
         `unclean`: the newest epoch that began with an unclean election. Until it serves, it is not known what that left.
         """
-        known = self._committed.get(queue_id)
+        known = self._committed.get(partition_id)
         return known.marks if known is not None and unclean <= known.newest_epoch else {}
 
     def written(self) -> dict[int, set[int]]:
         """By partition: the numbers of all messages that any primary ever wrote, lost ones too."""
         found: dict[int, set[int]] = {}
-        for (queue_id, _, _), (written, _) in self._records.items():
+        for (partition_id, _, _), (written, _) in self._records.items():
             record = decode_record(written.head)
             if isinstance(record, Sent):
                 numbers = range(record.first, record.first + record.count)
-                found.setdefault(queue_id, set()).update(numbers)
+                found.setdefault(partition_id, set()).update(numbers)
         return found
 
     def seen(self) -> Iterator[AppendedRecord]:
         """Every record of every log that any replica ever had, lost ones too."""
         return (record for record, _ in self._records.values())
 
-    def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
+    def _log(self, partition_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
         keys = (
-            (queue_id, index, self.lineage.at(queue_id, last_epoch, index)) for index in range(1, last + 1)
+            (partition_id, index, self.lineage.at(partition_id, last_epoch, index))
+            for index in range(1, last + 1)
         )
         return [self._records[key][0] for key in keys]
 
@@ -178,95 +179,99 @@ class Witness:
     ) -> None:
         """Every replica has the same record under an index and the epoch that wrote it."""
         partitions = node._parts.catalogue.partitions
-        for (queue_id, index), record in written.items():
-            partition = partitions.get(queue_id)
+        for (partition_id, index), record in written.items():
+            partition = partitions.get(partition_id)
             if partition is None or index > partition.index:
                 continue  # it was dropped or cut meanwhile
-            epoch = self.lineage.at(queue_id, partition.epochs.last, index)
-            first, writer = self._records.setdefault((queue_id, index, epoch), (record, name))
+            epoch = self.lineage.at(partition_id, partition.epochs.last, index)
+            first, writer = self._records.setdefault((partition_id, index, epoch), (record, name))
             if (first.head, first.payload) != (record.head, record.payload):
                 self._violated(
                     "I9",
-                    f"partition {queue_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",
+                    f"partition {partition_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",
                 )
 
     def _advanced(
-        self, name: str, queue_id: int, epoch: int, index: int, *, synchronous: bool, unclean: int
+        self, name: str, partition_id: int, epoch: int, index: int, *, synchronous: bool, unclean: int
     ) -> None:
-        known = self._committed.setdefault(queue_id, _Committed())
+        known = self._committed.setdefault(partition_id, _Committed())
         if epoch >= known.newest_epoch:
             if epoch > known.newest_epoch:
                 # An operator who lets a replica lead that is not in sync accepts that it may lack any amount.
                 bounded = unclean <= known.newest_epoch
                 if bounded:
-                    self._check_has_all(known, name, queue_id, epoch, index)
+                    self._check_has_all(known, name, partition_id, epoch, index)
                 else:
-                    self._keep_marks(known, queue_id, epoch, index)
-                self._count_lost(known, queue_id, epoch, index, bounded=bounded)
+                    self._keep_marks(known, partition_id, epoch, index)
+                self._count_lost(known, partition_id, epoch, index, bounded=bounded)
                 known.newest_began_ms = self._schedule.elapsed_ms
             known.newest_epoch, known.newest_index = epoch, index
-        elif synchronous and not self._has(known, queue_id, epoch, index):
+        elif synchronous and not self._has(known, partition_id, epoch, index):
             self._violated(
                 "I8",
-                f"partition {queue_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
+                f"partition {partition_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
                 f"{index} in epoch {epoch}",
             )
         if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
-            writer = self.lineage.at(queue_id, epoch, index)
+            writer = self.lineage.at(partition_id, epoch, index)
             known.marks[writer] = max(index, known.marks.get(writer, 0))
 
-    def _has(self, known: _Committed, queue_id: int, epoch: int, index: int) -> bool:
+    def _has(self, known: _Committed, partition_id: int, epoch: int, index: int) -> bool:
         """Whether the newest primary has the record that a primary of an older epoch has under an index."""
         at = self.lineage.at
-        return index <= known.newest_index and at(queue_id, known.newest_epoch, index) == at(
-            queue_id, epoch, index
+        return index <= known.newest_index and at(partition_id, known.newest_epoch, index) == at(
+            partition_id, epoch, index
         )
 
-    def _check_has_all(self, known: _Committed, name: str, queue_id: int, epoch: int, index: int) -> None:
+    def _check_has_all(self, known: _Committed, name: str, partition_id: int, epoch: int, index: int) -> None:
         for writer, marked in known.marks.items():
-            if index < marked or self.lineage.at(queue_id, epoch, marked) != writer:
+            if index < marked or self.lineage.at(partition_id, epoch, marked) != writer:
                 self._violated(
                     "I10",
-                    f"partition {queue_id}: {name} leads epoch {epoch} without record {marked} of epoch "
+                    f"partition {partition_id}: {name} leads epoch {epoch} without record {marked} of epoch "
                     f"{writer}, which was committed",
                 )
 
-    def _keep_marks(self, known: _Committed, queue_id: int, epoch: int, index: int) -> None:
+    def _keep_marks(self, known: _Committed, partition_id: int, epoch: int, index: int) -> None:
         """What an unclean election has left of what was committed."""
         newest = (known.newest_epoch, known.newest_index)
-        common = self.lineage.last_common(queue_id, newest, (epoch, index))
+        common = self.lineage.last_common(partition_id, newest, (epoch, index))
         marks = ((writer, min(marked, common)) for writer, marked in known.marks.items())
         known.marks = {
-            writer: marked for writer, marked in marks if self.lineage.at(queue_id, epoch, marked) == writer
+            writer: marked
+            for writer, marked in marks
+            if self.lineage.at(partition_id, epoch, marked) == writer
         }
 
-    def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int, *, bounded: bool) -> None:
+    def _count_lost(
+        self, known: _Committed, partition_id: int, epoch: int, index: int, *, bounded: bool
+    ) -> None:
         """With `async` a new primary need not have everything."""
         newest = (known.newest_epoch, known.newest_index)
-        common = self.lineage.last_common(queue_id, newest, (epoch, index))
-        back = range(common + 1, self.lineage.first_of(queue_id, epoch))
+        common = self.lineage.last_common(partition_id, newest, (epoch, index))
+        back = range(common + 1, self.lineage.first_of(partition_id, epoch))
         if back:
-            self.returned.setdefault(queue_id, []).append(back)
-        rows = self._loose.get(queue_id, [])
+            self.returned.setdefault(partition_id, []).append(back)
+        rows = self._loose.get(partition_id, [])
         lost = [(when_ms, by) for acknowledged, when_ms, by in rows if acknowledged > common]
         # What this failover left may be lost by the next one.
-        self._loose[queue_id] = [row for row in rows if row[0] <= common]
+        self._loose[partition_id] = [row for row in rows if row[0] <= common]
         for writer in sorted({by for _, by in lost}) if bounded else ():
             times = [when_ms for when_ms, by in lost if by == writer]
             if times[-1] - times[0] > LOSS_MS:
                 self._violated(
                     "I1",
-                    f"partition {queue_id} lost what the primary of epoch {writer} acknowledged in "
+                    f"partition {partition_id} lost what the primary of epoch {writer} acknowledged in "
                     f"{times[-1] - times[0]} ms, though 'async' may lose that of {LOSS_MS} ms",
                 )
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
-        queue_id, epoch, index, _ = need
-        known = self._committed.get(queue_id)
-        led = node.replication.state.led.get(queue_id)
+        partition_id, epoch, index, _ = need
+        known = self._committed.get(partition_id)
+        led = node.replication.state.led.get(partition_id)
         if led is not None and not led.primary.synchronous:
-            acknowledged = self._loose.setdefault(queue_id, [])
+            acknowledged = self._loose.setdefault(partition_id, [])
             if not acknowledged or acknowledged[-1][0] < index:
                 acknowledged.append((index, self._schedule.elapsed_ms, led.epoch))
         if known is None or epoch >= known.newest_epoch:
@@ -279,10 +284,10 @@ class Witness:
             and elapsed_ms <= known.newest_began_ms
         ):
             return  # it decided that before it stood still; it is as an answer that is slow on its way
-        if not self._has(known, queue_id, epoch, index):
+        if not self._has(known, partition_id, epoch, index):
             self._violated(
                 "I8",
-                f"partition {queue_id}: {name} acknowledged record {index} in epoch {epoch}, although epoch "
+                f"partition {partition_id}: {name} acknowledged record {index} in epoch {epoch}, although epoch "
                 f"{known.newest_epoch} is served and does not have it",
             )
 

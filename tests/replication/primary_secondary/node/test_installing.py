@@ -151,13 +151,13 @@ def test_no_room_in_the_journal_delays_an_installation(failing: int, refusal: ob
     logbook, real = c.node._parts.logbook, c.node._parts.logbook.write_image
     refused: list[int] = []
 
-    def write_image(queue_id: int, index: int, part: int, parts: int, data: bytes) -> None:
+    def write_image(partition_id: int, index: int, part: int, parts: int, data: bytes) -> None:
         if part == failing and len(refused) < 3:
             refused.append(part)
             error = busy() if refusal is busy else disk_full()
             assert isinstance(error, PenstockError)
             raise error
-        real(queue_id, index, part, parts, data)
+        real(partition_id, index, part, parts, data)
 
     logbook.write_image = write_image  # type: ignore[method-assign]  # of this object alone
     may_begin: set[bool] = set()

@@ -122,8 +122,8 @@ def test_a_lost_state_with_lower_numbers_than_the_snapshot_is_damage(lost: str, 
     assert 8 not in after.catalogue.damage
 
 
-def _create(parts: NodeParts, queue_id: int, name: str) -> None:
-    created = QueueCreated(queue_id, name, QueueSettings(replicas=3), 0)
+def _create(parts: NodeParts, partition_id: int, name: str) -> None:
+    created = QueueCreated(partition_id, name, QueueSettings(replicas=3), 0)
     parts.logbook.write_catalogue(created)
     parts.catalogue.apply(created)
 

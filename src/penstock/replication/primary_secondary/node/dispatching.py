@@ -48,7 +48,7 @@ class Roles(Protocol):
 
     sender: Sender
 
-    def stand_down(self, queue_id: int, why: str) -> None: ...
+    def stand_down(self, partition_id: int, why: str) -> None: ...
     def confirmed(self, node: str, rows: list[tuple[int, int, int]]) -> None: ...
 
 
@@ -123,12 +123,12 @@ class Dispatch:
                 stalled.popleft()
             if not stalled or stream is None:
                 self._stalled.pop(node, None)
-        for queue_id in list(self._held):
-            self._take_held(queue_id)
+        for partition_id in list(self._held):
+            self._take_held(partition_id)
 
-    def _take_held(self, queue_id: int) -> None:
-        held = self._held[queue_id]
-        while held and not self._is_installing(queue_id):
+    def _take_held(self, partition_id: int) -> None:
+        held = self._held[partition_id]
+        while held and not self._is_installing(partition_id):
             stream, message, body = held[0]
             try:
                 self._take(stream, message, memoryview(body))
@@ -136,27 +136,27 @@ class Dispatch:
                 return
             held.popleft()
         if not held:
-            del self._held[queue_id]
+            del self._held[partition_id]
 
-    def _is_installing(self, queue_id: int) -> bool:
-        followed = self._follower.partitions.get(queue_id)
+    def _is_installing(self, partition_id: int) -> bool:
+        followed = self._follower.partitions.get(partition_id)
         return followed is not None and bool(followed.installing)
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone."""
         self._stalled.pop(node, None)
-        for queue_id, held in list(self._held.items()):
+        for partition_id, held in list(self._held.items()):
             left = deque(row for row in held if row[0].node != node)
             if left:
-                self._held[queue_id] = left
+                self._held[partition_id] = left
             else:
-                del self._held[queue_id]
-        self._early = {queue_id: row for queue_id, row in self._early.items() if row[0] != node}
+                del self._held[partition_id]
+        self._early = {partition_id: row for partition_id, row in self._early.items() if row[0] != node}
         self.moves.lost(node)
 
-    def local_is_there(self, queue_id: int) -> None:
+    def local_is_there(self, partition_id: int) -> None:
         """The node follows a partition now; its primary may have called already."""
-        row = self._early.pop(queue_id, None)
+        row = self._early.pop(partition_id, None)
         if row is not None and row[0] in self._state.streams:
             self._handle(self._state.streams[row[0]], row[1], memoryview(b""))
 
@@ -201,34 +201,34 @@ class Dispatch:
                 assert_never(unreachable)
 
     def _from_primary(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
-        queue_id = message.partition
-        if queue_id in self._held or self._is_installing(queue_id):
-            self._held.setdefault(queue_id, deque()).append((stream, message, bytes(body)))
+        partition_id = message.partition
+        if partition_id in self._held or self._is_installing(partition_id):
+            self._held.setdefault(partition_id, deque()).append((stream, message, bytes(body)))
             return
         self._take(stream, message, body)
 
     def _take(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
-        queue_id = message.partition
+        partition_id = message.partition
         if isinstance(message, Lead) and self._is_of_another_queue(message):
             log.error(
                 "node %(node)s leads partition %(partition)d as a partition of %(queue)r, but the data "
                 "on this node belongs to another queue: this node does not follow it",
-                {"node": stream.node, "partition": queue_id, "queue": message.name},
+                {"node": stream.node, "partition": partition_id, "queue": message.name},
             )
             return
-        led = self._state.led.get(queue_id)
+        led = self._state.led.get(partition_id)
         if led is not None and message.epoch > led.epoch:
-            self._roles.stand_down(queue_id, f"{stream.node} leads epoch {message.epoch}")
+            self._roles.stand_down(partition_id, f"{stream.node} leads epoch {message.epoch}")
         elif led is not None:
-            stream.send(Refuse(queue_id, led.epoch))
-        followed = self._follower.partitions.get(queue_id)
-        if queue_id not in self._state.led and followed is not None:
+            stream.send(Refuse(partition_id, led.epoch))
+        followed = self._follower.partitions.get(partition_id)
+        if partition_id not in self._state.led and followed is not None:
             self._follow(followed, stream, message, body)
             return
         if isinstance(message, Lead):
-            early = self._early.get(queue_id)
+            early = self._early.get(partition_id)
             if led is None and (early is None or early[1].epoch <= message.epoch):
-                self._early[queue_id] = (stream.node, message)
+                self._early[partition_id] = (stream.node, message)
         elif not isinstance(message, Cut):
             stream.taken_bytes += weight(len(body))
 

@@ -15,17 +15,17 @@ from penstock.wire.messages import ReplicaStatus
 
 def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_elected: bool = False) -> bool:
     """Whether what this node has could be led; `is_elected`: it is the primary of the entry."""
-    queue_id = entry.partition
-    partition = parts.catalogue.partitions.get(queue_id)
+    partition_id = entry.partition
+    partition = parts.catalogue.partitions.get(partition_id)
     if partition is not None and partition.name != local_name(entry.queue, entry.ordinal):
         return False  # it is of another queue
-    if queue_id in parts.catalogue.damage:
+    if partition_id in parts.catalogue.damage:
         return False
     if partition is None or not partition.index:
         # Where nothing was ever taken, or an operator gave up everything for this node, nothing is missing.
         is_given_up = is_elected and entry.unclean == entry.epoch
-        return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, queue_id)
-    followed = follower.partitions.get(queue_id)
+        return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, partition_id)
+    followed = follower.partitions.get(partition_id)
     return not (
         is_missing_batches(partition)
         or (followed is not None and (followed.needs_whole or followed.is_restoring))
@@ -49,26 +49,26 @@ def positions(state: ClusterState, follower: Follower, asked: Iterable[int]) -> 
         and known.entry.partition not in state.led
         and not is_fit(state.parts, follower, known.entry)
     ]
-    for queue_id in {*asked, *unfit}:
-        known = state.layout.get(queue_id)
+    for partition_id in {*asked, *unfit}:
+        known = state.layout.get(partition_id)
         if known is None:
             continue
-        partition = state.parts.catalogue.partitions.get(queue_id)
+        partition = state.parts.catalogue.partitions.get(partition_id)
         last = partition.index if partition is not None else 0
         log_epoch = partition.epochs.at(last) if partition is not None else 0
-        found[queue_id] = Position(
+        found[partition_id] = Position(
             known.entry.epoch, log_epoch, last, is_fit(state.parts, follower, known.entry)
         )
     return found
 
 
-def describe(state: ClusterState, follower: Follower, queue_id: int) -> ReplicaStatus | None:
+def describe(state: ClusterState, follower: Follower, partition_id: int) -> ReplicaStatus | None:
     """The node's part in a partition, for people."""
-    known = state.layout.get(queue_id)
-    partition = state.parts.catalogue.partitions.get(queue_id)
+    known = state.layout.get(partition_id)
+    partition = state.parts.catalogue.partitions.get(partition_id)
     if known is None or partition is None:
         return None
-    led, followed = state.led.get(queue_id), follower.partitions.get(queue_id)
+    led, followed = state.led.get(partition_id), follower.partitions.get(partition_id)
     if led is not None:
         behind = {
             node: partition.index - follower.confirmed for node, follower in led.primary.followers.items()

@@ -53,19 +53,19 @@ class Holding:
         catalogue.apply(record)
         return catalogue.partitions[entry.partition]
 
-    def drop(self, queue_id: int, now_ms: int) -> None:
+    def drop(self, partition_id: int, now_ms: int) -> None:
         """Removes everything that this node has of a partition."""
         parts = self._parts
-        partition = parts.catalogue.partitions.get(queue_id)
+        partition = parts.catalogue.partitions.get(partition_id)
         if partition is None:
             return
         log.info(
             "dropped partition %(partition)d of %(queue)r: the layout no longer assigns it to this node",
-            {"partition": queue_id, "queue": partition.name},
+            {"partition": partition_id, "queue": partition.name},
         )
-        if queue_id not in parts.catalogue.deleting:
-            record = QueueDeleted(queue_id, now_ms)
+        if partition_id not in parts.catalogue.deleting:
+            record = QueueDeleted(partition_id, now_ms)
             parts.logbook.write_catalogue(record)
             parts.catalogue.apply(record)
-        parts.leave_queue(queue_id)
+        parts.leave_queue(partition_id)
         remove_queue(parts, partition, now_ms)

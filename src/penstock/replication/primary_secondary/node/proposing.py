@@ -44,32 +44,32 @@ class Proposer:
         self._looks_by_ms: int | None = None
         """When the next look is due at the latest; None: nobody said that there has to be one."""
 
-    def look_at(self, queue_id: int) -> None:
+    def look_at(self, partition_id: int) -> None:
         """Something of the partition has changed."""
-        self._watched[queue_id] = None
+        self._watched[partition_id] = None
 
-    def look_now(self, queue_id: int) -> None:
+    def look_now(self, partition_id: int) -> None:
         """The same, and somebody may be waiting for what comes of it."""
-        self._watched[queue_id] = None
-        self._urgent[queue_id] = None
+        self._watched[partition_id] = None
+        self._urgent[partition_id] = None
 
-    def settled(self, queue_id: int, version: int) -> None:
+    def settled(self, partition_id: int, version: int) -> None:
         """The entry has a new version: whatever was asked for on the older one has happened or never will."""
-        asked = self._asked.get(queue_id)
+        asked = self._asked.get(partition_id)
         if asked is not None and version > asked[0].version:
-            del self._asked[queue_id]
+            del self._asked[partition_id]
 
-    def gone(self, queue_id: int) -> None:
+    def gone(self, partition_id: int) -> None:
         """There is no entry any more: nothing is wanted of it."""
         for table in (self._watched, self._urgent, self._asked, self._dropped):
-            table.pop(queue_id, None)
+            table.pop(partition_id, None)
 
-    def failed(self, queue_id: int, now_ms: int) -> None:
+    def failed(self, partition_id: int, now_ms: int) -> None:
         """The store could not be asked, or its answer was lost."""
-        asked = self._asked.get(queue_id)
+        asked = self._asked.get(partition_id)
         if asked is not None:
-            self._asked[queue_id] = (asked[0], now_ms + RETRY_MS)
-            self.look_at(queue_id)
+            self._asked[partition_id] = (asked[0], now_ms + RETRY_MS)
+            self.look_at(partition_id)
 
     def next_ms(self) -> int | None:
         """When to look again."""
@@ -107,37 +107,37 @@ class Proposer:
 
     def _look(self, due: list[int], now_ms: int) -> list[Proposal]:
         found: list[Proposal] = []
-        for queue_id in due:
-            known = self._state.layout.get(queue_id)
+        for partition_id in due:
+            known = self._state.layout.get(partition_id)
             if known is None:
-                del self._watched[queue_id]
+                del self._watched[partition_id]
                 continue
-            asked = self._asked.get(queue_id)
+            asked = self._asked.get(partition_id)
             if asked is not None:
                 if asked[1] is not None and asked[1] <= now_ms:
-                    self._asked[queue_id] = (asked[0], None)
+                    self._asked[partition_id] = (asked[0], None)
                     found.append(asked[0])
                 elif asked[1] is None:
-                    del self._watched[queue_id]  # until there is an answer
+                    del self._watched[partition_id]  # until there is an answer
                 continue
             proposal = self._wanted(known, now_ms)
             if proposal is not None:
-                self._asked[queue_id] = (proposal, None)
+                self._asked[partition_id] = (proposal, None)
                 found.append(proposal)
-            elif not self._is_open(queue_id):
-                del self._watched[queue_id]
+            elif not self._is_open(partition_id):
+                del self._watched[partition_id]
         return found
 
-    def _is_open(self, queue_id: int) -> bool:
+    def _is_open(self, partition_id: int) -> bool:
         """Whether time alone may change what is wanted."""
-        led = self._state.led.get(queue_id)
+        led = self._state.led.get(partition_id)
         if led is None:
-            return queue_id in self._dropped
+            return partition_id in self._dropped
         primary = led.primary
         gone = [
             node for node in primary.in_sync if node != self._state.node and node not in self._state.streams
         ]
-        return bool(gone) or primary.next_lag_ms() is not None or queue_id in self._state.drains
+        return bool(gone) or primary.next_lag_ms() is not None or partition_id in self._state.drains
 
     def _wanted(self, known: KnownEntry, now_ms: int) -> Proposal | None:
         entry, node = known.entry, self._state.node
@@ -171,17 +171,17 @@ class Proposer:
             led.primary.propose(in_sync)
         return Proposal(known.version, changed)
 
-    def _has_dropped(self, queue_id: int) -> bool:
+    def _has_dropped(self, partition_id: int) -> bool:
         """Whether the disk knows too that nothing of it is left: after a power cut nobody would ask for that once more."""
         parts = self._state.parts
-        if queue_id in parts.catalogue.partitions:
-            self._dropped.pop(queue_id, None)
+        if partition_id in parts.catalogue.partitions:
+            self._dropped.pop(partition_id, None)
             return False
-        position = self._dropped.setdefault(queue_id, parts.store.appended_position)
+        position = self._dropped.setdefault(partition_id, parts.store.appended_position)
         if parts.store.committed_position < position:
-            self._urgent[queue_id] = None
+            self._urgent[partition_id] = None
             return False
-        del self._dropped[queue_id]
+        del self._dropped[partition_id]
         return True
 
     def _living(self, led: LedPartition, now_ms: int) -> set[str]:
@@ -201,11 +201,11 @@ class Proposer:
         """
         primary = led.primary
         follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
-        partition = self._state.parts.catalogue.partitions[led.queue_id]
+        partition = self._state.parts.catalogue.partitions[led.partition_id]
         if (
             node is None
             or follower is None
-            or self._state.serves(led.queue_id)
+            or self._state.serves(led.partition_id)
             or successor not in primary.in_sync
             or partition.index > min(follower.confirmed, primary.committed)
         ):
@@ -215,4 +215,4 @@ class Proposer:
 
     def _following(self, led: LedPartition) -> int:
         """The number that the next message gets."""
-        return self._state.parts.catalogue.partitions[led.queue_id].table.next
+        return self._state.parts.catalogue.partitions[led.partition_id].table.next

@@ -79,16 +79,16 @@ class Replication:
         self.roles.act()
         self._carry_out()
 
-    def _stand_down(self, queue_id: int, why: str) -> None:
-        self.leadership.stand_down(queue_id, why)
+    def _stand_down(self, partition_id: int, why: str) -> None:
+        self.leadership.stand_down(partition_id, why)
         self._carry_out()
 
     def _carry_out(self) -> None:
         """Carries out the effects of what was done: this comes before anything else is."""
-        for queue_id in self.leadership.take_deposed():
-            self.moves.deposed(queue_id)
-            self.draining.deposed(queue_id)
-            self.lifecycle.deposed(queue_id)
+        for partition_id in self.leadership.take_deposed():
+            self.moves.deposed(partition_id)
+            self.draining.deposed(partition_id)
+            self.lifecycle.deposed(partition_id)
 
     # -- what handlers ask -----------------------------------------------------------------------------------
 
@@ -104,26 +104,26 @@ class Replication:
         """See `Commitment`."""
         return self.leadership.has_copies(need)
 
-    def check_takes_sends(self, queue_id: int) -> None:
+    def check_takes_sends(self, partition_id: int) -> None:
         """See `PartitionRoles`."""
-        self.leadership.check_takes_sends(queue_id)
+        self.leadership.check_takes_sends(partition_id)
 
-    def understood(self, queue_id: int, kinds: int) -> bool:
+    def understood(self, partition_id: int, kinds: int) -> bool:
         """See `PartitionRoles`."""
-        known = self.state.layout.get(queue_id)
+        known = self.state.layout.get(partition_id)
         return known is not None and understood(known.entry.replicas, self.state.nodes, kinds)
 
-    def found_idle(self, queue_id: int) -> None:
+    def found_idle(self, partition_id: int) -> None:
         """See `PartitionRoles`."""
-        self.proposer.look_at(queue_id)
+        self.proposer.look_at(partition_id)
 
     def may_begin_checkpoint(self) -> bool:
         """See `PartitionRoles`: neither while this node goes back to the last one, nor while it writes a whole state."""
         return not self.follower.cutter.is_cutting and not self.follower.installer.is_writing
 
-    def describe(self, queue_id: int) -> ReplicaStatus | None:
+    def describe(self, partition_id: int) -> ReplicaStatus | None:
         """See `PartitionRoles`."""
-        return describe(self.state, self.follower, queue_id)
+        return describe(self.state, self.follower, partition_id)
 
     def name(self) -> str:
         """See `PartitionRoles`."""
@@ -138,15 +138,15 @@ class Replication:
         entry = self.state.layout.find(name)
         return entry.queue_id if entry is not None else None
 
-    def damaged(self, queue_id: int) -> None:
+    def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
-        if queue_id in self.state.led:
-            self._stand_down(queue_id, "what this node has of it is damaged")
-        followed = self.follower.partitions.get(queue_id)
+        if partition_id in self.state.led:
+            self._stand_down(partition_id, "what this node has of it is damaged")
+        followed = self.follower.partitions.get(partition_id)
         if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
             followed.forget_image()
             self.follower.stand(followed)
-        self.proposer.look_at(queue_id)
+        self.proposer.look_at(partition_id)
 
     # -- the layout ------------------------------------------------------------------------------------------
 
@@ -185,8 +185,8 @@ class Replication:
         """The node's lease was lost and made anew: what it led is for somebody to give it again."""
         self._parts.now_ms = now_ms
         self.roles.started_ms = started_ms
-        for queue_id in list(self.state.led):
-            self._stand_down(queue_id, "the node's lease was lost")
+        for partition_id in list(self.state.led):
+            self._stand_down(partition_id, "the node's lease was lost")
 
     def take_proposals(self, now_ms: int) -> list[Proposal]:
         """Changes of the layout that this node wants, each on condition of its version.
@@ -278,8 +278,8 @@ class Replication:
         self.dispatch.retry()
         self._carry_out()
         woken = self.state.parts.idle.woken
-        for queue_id in woken:
-            self.proposer.look_now(queue_id)
+        for partition_id in woken:
+            self.proposer.look_now(partition_id)
         woken.clear()
         self.leadership.ship()
 
@@ -321,12 +321,12 @@ class Replication:
         self._parts.now_ms = now_ms
         if self.follower.cutter.job_done(job) or not isinstance(job, EntryReadJob):
             return
-        queue_id = job.partition
-        led = queue_id in self.state.led
-        partition = self.state.parts.catalogue.partitions.get(queue_id)
+        partition_id = job.partition
+        led = partition_id in self.state.led
+        partition = self.state.parts.catalogue.partitions.get(partition_id)
         self.leadership.sender.job_done(job, partition if led else None, now_ms)
         if job.damaged is not None and led:
-            self.state.parts.fence(queue_id, job.damaged)
+            self.state.parts.fence(partition_id, job.damaged)
 
     def next_wakeup_ms(self) -> int | None:
         """When something is to be looked at though nothing arrives."""

@@ -70,58 +70,60 @@ class Roles:
 
     def _act_on(self, known: KnownEntry) -> bool:
         entry = known.entry
-        queue_id = entry.partition
-        led = self._state.led.get(queue_id)
-        self._proposer.look_now(queue_id)
+        partition_id = entry.partition
+        led = self._state.led.get(partition_id)
+        self._proposer.look_now(partition_id)
         if self._holding.is_of_another_queue(entry):
             self._holding.refuse(entry)
-            self._leadership.stand_down(queue_id, "its entry is of another queue")
-            self._follower.unfollow(queue_id)
+            self._leadership.stand_down(partition_id, "its entry is of another queue")
+            self._follower.unfollow(partition_id)
             return True
         if (led is not None or self._state.node not in entry.replicas) and self._is_over(entry):
             if led is not None:
                 self._leadership.hold_back(led)
             return True
         if self._state.node not in entry.replicas:
-            self._leadership.stand_down(queue_id, "this node holds it no more")
+            self._leadership.stand_down(partition_id, "this node holds it no more")
             if self._state.node in entry.leaving:
-                partition = self._state.parts.catalogue.partitions.get(queue_id)
+                partition = self._state.parts.catalogue.partitions.get(partition_id)
                 if partition is not None and partition.totals.sent and not entry.serving:
                     log.error(
                         "partition %(partition)d of %(queue)r is not dropped: according to the layout it never "
                         "served, but messages were sent to it",
-                        {"partition": queue_id, "queue": entry.queue},
+                        {"partition": partition_id, "queue": entry.queue},
                     )
                     return True
                 if partition is not None and not self._lifecycle.may_drop(
                     partition, entry, led is not None, self._state.now_ms
                 ):
                     return False
-                self._follower.unfollow(queue_id)
-                self._holding.drop(queue_id, self._state.now_ms)
+                self._follower.unfollow(partition_id)
+                self._holding.drop(partition_id, self._state.now_ms)
             return True
         if led is not None and led.epoch == entry.epoch and entry.primary in (None, self._state.node):
             self._leadership.update(led, known)
             return True
         if led is not None:
-            self._leadership.stand_down(queue_id, f"epoch {entry.epoch} has begun, led by {entry.primary}")
+            self._leadership.stand_down(
+                partition_id, f"epoch {entry.epoch} has begun, led by {entry.primary}"
+            )
         if entry.primary == self._state.node and entry.primary_started_ms == self.started_ms:
             return self._leadership.lead(known)
         partition = self._holding.hold(entry, self._state.now_ms)
-        is_new = queue_id not in self._follower.partitions
-        followed = self._follower.follow(queue_id, entry.epoch)
+        is_new = partition_id not in self._follower.partitions
+        followed = self._follower.follow(partition_id, entry.epoch)
         if is_new and has_lost_everything(self._state.parts, self._state.node, entry):
             # A log that grows from its first record looks whole at every length; a state that comes in does not.
             followed.needs_whole = True
         self._follower.layout_changed(followed)
-        self._dispatch.local_is_there(partition.queue_id)
+        self._dispatch.local_is_there(partition.partition_id)
         return True
 
     def _is_over(self, entry: PartitionEntry) -> bool:
         """Whether this node knows a later epoch: the entry is old news, or somebody has put it back. Nothing goes by its word."""
-        queue_id = entry.partition
-        partition = self._state.parts.catalogue.partitions.get(queue_id)
-        followed, led = self._follower.partitions.get(queue_id), self._state.led.get(queue_id)
+        partition_id = entry.partition
+        partition = self._state.parts.catalogue.partitions.get(partition_id)
+        followed, led = self._follower.partitions.get(partition_id), self._state.led.get(partition_id)
         known = max(
             partition.epochs.last if partition is not None else 0,
             followed.known_epoch if followed is not None else 0,
@@ -132,6 +134,6 @@ class Roles:
         log.warning(
             "partition %(partition)d of %(queue)r: the layout has epoch %(epoch)d, but this node has "
             "already seen epoch %(known_epoch)d; its data stays unchanged",
-            {"partition": queue_id, "queue": entry.queue, "epoch": entry.epoch, "known_epoch": known},
+            {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch, "known_epoch": known},
         )
         return True

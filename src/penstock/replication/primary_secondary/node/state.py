@@ -31,21 +31,23 @@ class ClusterState:
         """The time that the node was told last."""
         return self.parts.now_ms
 
-    def serves(self, queue_id: int) -> bool:
+    def serves(self, partition_id: int) -> bool:
         """Whether this node leads the partition and takes requests for it."""
         serves = self.parts.catalogue.serves
-        return serves is not None and queue_id in serves and queue_id not in self.parts.catalogue.damage
+        return (
+            serves is not None and partition_id in serves and partition_id not in self.parts.catalogue.damage
+        )
 
-    def sends_on(self, queue_id: int) -> bool:
+    def sends_on(self, partition_id: int) -> bool:
         """Whether this node leads the partition and messages of it may leave for other queues."""
-        if self.serves(queue_id):
+        if self.serves(partition_id):
             return True
-        return queue_id in self.drains and queue_id not in self.parts.catalogue.damage
+        return partition_id in self.drains and partition_id not in self.parts.catalogue.damage
 
-    def drain(self, queue_id: int, *, drains: bool) -> None:
+    def drain(self, partition_id: int, *, drains: bool) -> None:
         """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
         if not drains:
-            self.drains.discard(queue_id)
-        elif queue_id not in self.drains:
-            self.drains.add(queue_id)
-            self.parts.movers.add(queue_id)
+            self.drains.discard(partition_id)
+        elif partition_id not in self.drains:
+            self.drains.add(partition_id)
+            self.parts.movers.add(partition_id)

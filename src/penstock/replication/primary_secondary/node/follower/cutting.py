@@ -54,24 +54,28 @@ class Cutter:
         """The records after `last` are to go."""
         followed.cutting, followed.cuts_to_lead = last, to_lead
         followed.cut_after = self._parts.store.appended_position
-        self._to_cut[followed.queue_id] = followed
+        self._to_cut[followed.partition_id] = followed
 
     def step(self) -> None:
         """Begins cuts that wait for the disk or for a checkpoint."""
         parts, store = self._parts, self._parts.store
-        for queue_id, followed in list(self._to_cut.items()):
+        for partition_id, followed in list(self._to_cut.items()):
             if parts.checkpointer.is_under_way:
                 return
             if store.committed_position < followed.cut_after:
                 continue
-            del self._to_cut[queue_id]
-            if followed.cutting is None or self._teller.partitions.get(queue_id) is not followed:
+            del self._to_cut[partition_id]
+            if followed.cutting is None or self._teller.partitions.get(partition_id) is not followed:
                 continue
-            partition = parts.catalogue.partitions[followed.queue_id]
+            partition = parts.catalogue.partitions[followed.partition_id]
             assert store.replica_log is not None
-            initial = Partition(followed.queue_id, partition.name, partition.settings, partition.created_ms)
-            job = store.replica_log.rebuild_job(followed.queue_id, followed.cutting, partial(build, initial))
-            if job is None or followed.queue_id in parts.catalogue.damage:
+            initial = Partition(
+                followed.partition_id, partition.name, partition.settings, partition.created_ms
+            )
+            job = store.replica_log.rebuild_job(
+                followed.partition_id, followed.cutting, partial(build, initial)
+            )
+            if job is None or followed.partition_id in parts.catalogue.damage:
                 self._failed(followed)
             else:
                 self._cuts[job] = followed
@@ -83,22 +87,22 @@ class Cutter:
         if followed is None:
             return False
         assert isinstance(job, RebuildJob)
-        parts, queue_id, last = self._parts, followed.queue_id, followed.cutting
+        parts, partition_id, last = self._parts, followed.partition_id, followed.cutting
         partition: Partition | None = job.built
-        if self._teller.partitions.get(queue_id) is not followed or last is None:
+        if self._teller.partitions.get(partition_id) is not followed or last is None:
             return True  # it was dropped meanwhile
         if partition is None or partition.index != last or not self._has_files(partition):
             self._failed(followed)
         else:
             try:
-                parts.logbook.write_cut(queue_id, last)
+                parts.logbook.write_cut(partition_id, last)
             except PenstockError:  # no room in the journal: from the start
-                self._to_cut[queue_id] = followed
+                self._to_cut[partition_id] = followed
                 return True
-            before = parts.catalogue.partitions[queue_id]
+            before = parts.catalogue.partitions[partition_id]
             messages = before.totals.sent - partition.totals.sent
             self._teller.tell_cut(followed, before, partition, messages)
-            parts.catalogue.partitions[queue_id] = partition
+            parts.catalogue.partitions[partition_id] = partition
             parts.freeing.add(before)
             self._cut_done(followed)
         return True
@@ -106,7 +110,7 @@ class Cutter:
     def _has_files(self, partition: Partition) -> bool:
         """Segments may be gone whose messages died by the very records that were cut."""
         store = self._parts.store
-        return all(store.has_file(partition.queue_id, file) for file in living_files.files_of(partition))
+        return all(store.has_file(partition.partition_id, file) for file in living_files.files_of(partition))
 
     def _failed(self, followed: FollowedPartition) -> None:
         """The primary has to send everything; where this node is to lead, nobody else has more."""
@@ -150,14 +154,14 @@ def report_cut(before: Partition, after: Partition, messages: int, unclean: int)
         log.warning(
             "partition %(partition)d of %(queue)r: a failover lost %(messages)d messages that this "
             "node had: %(reason)s",
-            {"partition": before.queue_id, "queue": before.name, "messages": messages, "reason": why},
+            {"partition": before.partition_id, "queue": before.name, "messages": messages, "reason": why},
         )
         return messages
     log.info(
         "partition %(partition)d of %(queue)r was cut from record %(from_record)d to "
         "%(to_record)d: the records after it were never committed",
         {
-            "partition": before.queue_id,
+            "partition": before.partition_id,
             "queue": before.name,
             "from_record": before.index,
             "to_record": after.index,

@@ -49,21 +49,21 @@ class Follower:
         self.cutter = Cutter(parts, self)
         self.installer = Installer(parts)
 
-    def follow(self, queue_id: int, epoch: int) -> FollowedPartition:
+    def follow(self, partition_id: int, epoch: int) -> FollowedPartition:
         """Follows the primary of this epoch, once it has called."""
-        followed = self.partitions.get(queue_id)
+        followed = self.partitions.get(partition_id)
         if followed is None:
-            followed = self.partitions[queue_id] = FollowedPartition(queue_id)
-            followed.needs_whole = has_only_former_life(self._parts, queue_id)
+            followed = self.partitions[partition_id] = FollowedPartition(partition_id)
+            followed.needs_whole = has_only_former_life(self._parts, partition_id)
         followed.known_epoch = max(followed.known_epoch, epoch)
         if followed.epoch < epoch:
             followed.leader = None
             followed.forget_image()
         return followed
 
-    def unfollow(self, queue_id: int) -> None:
+    def unfollow(self, partition_id: int) -> None:
         """This node leads the partition, or has it no more."""
-        followed = self.partitions.pop(queue_id, None)
+        followed = self.partitions.pop(partition_id, None)
         if followed is not None:
             followed.forget_image()
 
@@ -87,7 +87,7 @@ class Follower:
 
     def _obeys(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
         if epoch < followed.known_epoch:
-            stream.send(Refuse(followed.queue_id, followed.known_epoch))
+            stream.send(Refuse(followed.partition_id, followed.known_epoch))
             return False
         followed.known_epoch = epoch
         return True
@@ -99,18 +99,20 @@ class Follower:
             self._stand(followed, stream)
 
     def _stand(self, followed: FollowedPartition, stream: PeerStream) -> None:
-        parts, queue_id = self._parts, followed.queue_id
-        partition = parts.catalogue.partitions[queue_id]
+        parts, partition_id = self._parts, followed.partition_id
+        partition = parts.catalogue.partitions[partition_id]
         if followed.cutting is not None:
             return  # it is said when that is done
-        whole = followed.needs_whole or queue_id in parts.catalogue.damage or is_missing_batches(partition)
+        whole = (
+            followed.needs_whole or partition_id in parts.catalogue.damage or is_missing_batches(partition)
+        )
         epochs, last = ([], 0) if whole else (partition.epochs.pairs(), partition.index)
-        followed.joined = self._layout.joined(queue_id, self._node)
-        stream.send(Standing(queue_id, followed.epoch, epochs, last, whole, followed.joined))
+        followed.joined = self._layout.joined(partition_id, self._node)
+        stream.send(Standing(partition_id, followed.epoch, epochs, last, whole, followed.joined))
 
     def layout_changed(self, followed: FollowedPartition) -> None:
         """The primary takes no word from a replica of another membership of this node than it knows: it is told of this one."""
-        if followed.joined != self._layout.joined(followed.queue_id, self._node):
+        if followed.joined != self._layout.joined(followed.partition_id, self._node):
             self.stand(followed)
 
     def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
@@ -125,16 +127,16 @@ class Follower:
         self, followed: FollowedPartition, stream: PeerStream, message: Append, body: memoryview
     ) -> None:
         """Records came. Raises `PenstockError` where the journal has no room for them now: they must come again."""
-        parts, queue_id = self._parts, followed.queue_id
+        parts, partition_id = self._parts, followed.partition_id
         if not self._follows(followed, stream, message.epoch):
             self._note(stream, followed, len(body))
             return
-        partition = parts.catalogue.partitions[queue_id]
+        partition = parts.catalogue.partitions[partition_id]
         if (
             followed.needs_whole
             or followed.is_restoring
             or followed.too_old
-            or queue_id in parts.catalogue.damage
+            or partition_id in parts.catalogue.damage
         ):
             self._note(stream, followed, len(body))
             return
@@ -144,7 +146,7 @@ class Follower:
         )
         match judgement:
             case Refused(epoch):
-                stream.send(Refuse(queue_id, epoch))
+                stream.send(Refuse(partition_id, epoch))
             case OutOfStep():
                 self._stand(followed, stream)
             case Ready(first):
@@ -179,20 +181,20 @@ class Follower:
         followed.too_old = True
         log.error(
             "stopped following partition %(partition)d of %(queue)r: %(reason)s",
-            {"partition": followed.queue_id, "queue": name, "reason": why},
+            {"partition": followed.partition_id, "queue": name, "reason": why},
         )
 
     # -- confirming ------------------------------------------------------------------------------------------
 
     def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int | None) -> None:
         """What came is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
-        partition = self._parts.catalogue.partitions[followed.queue_id]
+        partition = self._parts.catalogue.partitions[followed.partition_id]
         is_good = (
             followed.leader == stream.node
             and followed.cutting is None
             and not followed.needs_whole
             and not followed.too_old
-            and followed.queue_id not in self._parts.catalogue.damage
+            and followed.partition_id not in self._parts.catalogue.damage
             and not followed.is_restoring
             and partition.epochs.last == followed.epoch
             and not is_missing_batches(partition)
@@ -202,7 +204,7 @@ class Follower:
             (
                 self._parts.store.appended_position,
                 stream.node,
-                followed.queue_id,
+                followed.partition_id,
                 followed.epoch,
                 index,
                 weight(body_bytes) if body_bytes is not None else 0,
@@ -213,9 +215,9 @@ class Follower:
         """This node's journal is on disk up to here."""
         unflushed = self._unflushed
         while unflushed and unflushed[0][0] <= position:
-            _, node, queue_id, epoch, index, size = unflushed.popleft()
+            _, node, partition_id, epoch, index, size = unflushed.popleft()
             stream = self._streams.get(node)
-            followed = self.partitions.get(queue_id)
+            followed = self.partitions.get(partition_id)
             if stream is None:
                 continue
             stream.taken_bytes += size
@@ -224,15 +226,15 @@ class Follower:
                 and followed is not None
                 and (followed.leader, followed.epoch) == (node, epoch)
                 and not followed.needs_whole
-                and queue_id not in self._parts.catalogue.damage
+                and partition_id not in self._parts.catalogue.damage
             ):
-                stream.confirmations[queue_id] = (epoch, index)
+                stream.confirmations[partition_id] = (epoch, index)
 
     def confirm(self) -> None:
         """Tells everybody what is on disk here."""
         for stream in self._streams.values():
             if stream.taken_bytes or stream.confirmations:
-                rows = [(queue_id, *row) for queue_id, row in stream.confirmations.items()]
+                rows = [(partition_id, *row) for partition_id, row in stream.confirmations.items()]
                 stream.send(Confirm(rows, stream.taken_bytes))
                 stream.taken_bytes = 0
                 stream.confirmations = {}
@@ -253,14 +255,14 @@ class Follower:
         self, followed: FollowedPartition, before: Partition, after: Partition, messages: int
     ) -> None:
         """Another log took the place of the one that was here. The primary counts what went, in the statistics of the queue."""
-        known = self._layout.get(followed.queue_id)
+        known = self._layout.get(followed.partition_id)
         unclean = max(known.entry.unclean if known is not None else 0, followed.unclean)
         if followed.cuts_to_lead:
             messages = 0  # none of them was ever committed: see `never_committed`
         lost = report_cut(before, after, messages, unclean)
         stream = self._streams.get(followed.leader or "")
         if stream is not None and lost:
-            stream.send(Lost(followed.queue_id, followed.epoch, lost, before.epochs.last))
+            stream.send(Lost(followed.partition_id, followed.epoch, lost, before.epochs.last))
 
     # -- taking in a whole partition -------------------------------------------------------------------------
 
@@ -283,7 +285,7 @@ class Follower:
         received, followed.image = followed.image, []
 
         def unreadable(why: str) -> None:
-            self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, why)
+            self._give_up(followed, self._parts.catalogue.partitions[followed.partition_id].name, why)
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
@@ -303,7 +305,7 @@ class Follower:
         if not self._follows(followed, stream, message.epoch) or followed.is_restoring:
             self._note(stream, followed, len(body))
             return
-        partition = self._parts.catalogue.partitions[followed.queue_id]
+        partition = self._parts.catalogue.partitions[followed.partition_id]
         stored: list[tuple[Sent, int]] = []
         offset = 0
         try:
@@ -316,7 +318,7 @@ class Follower:
                 if is_wanted(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
-                        followed.queue_id, message.index, head, payload
+                        followed.partition_id, message.index, head, payload
                     )
                     stored.append((sent, position))
                 offset = end
@@ -325,12 +327,14 @@ class Follower:
         self._note(stream, followed, len(body))
 
 
-def has_only_former_life(parts: NodeParts, queue_id: int) -> bool:
+def has_only_former_life(parts: NodeParts, partition_id: int) -> bool:
     """Whether nothing is here of a partition but records, in the journal, of an earlier time at which it was held.
 
     So it is also after a restart, and until a whole state has come: the log cannot go on from its first record then.
     """
-    partition, replica_log = parts.catalogue.partitions.get(queue_id), parts.store.replica_log
+    partition, replica_log = parts.catalogue.partitions.get(partition_id), parts.store.replica_log
     return (
-        (partition is None or not partition.index) and replica_log is not None and replica_log.had(queue_id)
+        (partition is None or not partition.index)
+        and replica_log is not None
+        and replica_log.had(partition_id)
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class FollowedPartition:
     """A replica that follows."""
 
-    queue_id: int
+    partition_id: int
     known_epoch: int = 0
     """The highest epoch that was heard of."""
     leader: str | None = None

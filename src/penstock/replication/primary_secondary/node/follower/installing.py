@@ -142,12 +142,12 @@ class Installer:
         if not installation.written and self._parts.checkpointer.is_under_way:
             return 0
         logbook, parts = self._parts.logbook, installation.parts
-        queue_id = installation.followed.queue_id
+        partition_id = installation.followed.partition_id
         size = 0
         while installation.written < len(parts) and size < room:
             part = parts[installation.written]
             try:
-                logbook.write_image(queue_id, installation.index, installation.written, len(parts), part)
+                logbook.write_image(partition_id, installation.index, installation.written, len(parts), part)
             except PenstockError as error:
                 if error.code is ErrorCode.DISK_FULL:
                     installation.written = 0
@@ -160,17 +160,17 @@ class Installer:
         return size
 
     def _finish(self, installation: Installation) -> None:
-        parts, queue_id = self._parts, installation.followed.queue_id
+        parts, partition_id = self._parts, installation.followed.partition_id
         self._installations.remove(installation)
-        before, after = parts.catalogue.partitions[queue_id], installation.partition
+        before, after = parts.catalogue.partitions[partition_id], installation.partition
         if after is None:
-            raise ValueError(f"the state of partition {queue_id} is written before it is built")
-        parts.catalogue.partitions[queue_id] = after
-        parts.catalogue.damage.pop(queue_id, None)
-        parts.store.keep_only(queue_id, living_files.files_of(after))
+            raise ValueError(f"the state of partition {partition_id} is written before it is built")
+        parts.catalogue.partitions[partition_id] = after
+        parts.catalogue.damage.pop(partition_id, None)
+        parts.store.keep_only(partition_id, living_files.files_of(after))
         log.info(
             "partition %(partition)d was copied from the primary as of record %(record)d",
-            {"partition": queue_id, "record": installation.index},
+            {"partition": partition_id, "record": installation.index},
         )
         installation.followed.installing = 0
         installation.installed(before, after)

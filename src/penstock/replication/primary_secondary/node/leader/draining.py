@@ -46,39 +46,39 @@ class Draining:
 
     def wanted(self, entry: PartitionEntry, now_ms: int) -> PartitionEntry:
         """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
-        queue_id = entry.partition
-        if entry.abandoned and self._state.parts.catalogue.partitions[queue_id].totals.sent:
+        partition_id = entry.partition
+        if entry.abandoned and self._state.parts.catalogue.partitions[partition_id].totals.sent:
             log.error(
                 "partition %(partition)d is kept: the entry of queue %(queue)r is missing in the "
                 "metadata store, but messages were sent to the queue",
-                {"partition": queue_id, "queue": entry.queue},
+                {"partition": partition_id, "queue": entry.queue},
             )
             return taken_back(entry)
-        if queue_id not in self._state.drains:
+        if partition_id not in self._state.drains:
             return entry
-        due_ms = self._explain_ms.setdefault(queue_id, now_ms + EXPLAIN_MS)
-        if self._is_done(queue_id, now_ms):
+        due_ms = self._explain_ms.setdefault(partition_id, now_ms + EXPLAIN_MS)
+        if self._is_done(partition_id, now_ms):
             return given_up(
                 entry, f"the queue {entry.queue} is deleted, and nothing of it is on its way any more"
             )
         if now_ms < due_ms:
             return entry
-        self._explain_ms[queue_id] = now_ms + EXPLAIN_AGAIN_MS
-        partition = self._state.parts.catalogue.partitions[queue_id]
+        self._explain_ms[partition_id] = now_ms + EXPLAIN_AGAIN_MS
+        partition = self._state.parts.catalogue.partitions[partition_id]
         reason = f"the queue {entry.queue} is deleted and waits: {self._explain(partition, now_ms)}"
         if reason != entry.reason:
-            log.warning("partition %(partition)d: %(reason)s", {"partition": queue_id, "reason": reason})
+            log.warning("partition %(partition)d: %(reason)s", {"partition": partition_id, "reason": reason})
         return msgspec.structs.replace(entry, reason=reason)
 
-    def _is_done(self, queue_id: int, now_ms: int) -> bool:
-        partition, led = self._state.parts.catalogue.partitions[queue_id], self._state.led[queue_id]
+    def _is_done(self, partition_id: int, now_ms: int) -> bool:
+        partition, led = self._state.parts.catalogue.partitions[partition_id], self._state.led[partition_id]
         is_settled = self._moves.arrivals.settle(partition, now_ms)
         if moving.rescue(partition, now_ms) or self._moves.awaited(partition, now_ms) or not is_settled:
             return False
         if led.primary.everywhere() < partition.index:
             return False
-        if queue_id not in self._done:
-            self._done.add(queue_id)
+        if partition_id not in self._done:
+            self._done.add(partition_id)
             tell_homeless(partition)
         return True
 
@@ -91,11 +91,11 @@ class Draining:
         return "; ".join(told) or "its replicas have to confirm that nothing is on its way any more"
 
     def _explain_move(self, partition: Partition, move: MoveKey) -> str:
-        why, count = self._moves.why_waits(partition.queue_id, move[0]), count_of(partition.moves[move])
+        why, count = self._moves.why_waits(partition.partition_id, move[0]), count_of(partition.moves[move])
         messages = "1 message is" if count == 1 else f"{count:,} messages are"
         return f"{messages} on the way to {target_of(move[0]).name}" + (f" ({why})" if why else "")
 
-    def deposed(self, queue_id: int) -> None:
+    def deposed(self, partition_id: int) -> None:
         """Another node leads the partition, or it is gone."""
-        self._explain_ms.pop(queue_id, None)
-        self._done.discard(queue_id)
+        self._explain_ms.pop(partition_id, None)
+        self._done.discard(partition_id)

@@ -62,20 +62,20 @@ class Leadership:
         """See `ClusterPart`. Nobody leads epoch 0, so what needs it is never told."""
         found: list[Need] = []
         partitions = self.state.parts.catalogue.partitions
-        for queue_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
-            led = self.state.led.get(queue_id)
-            if led is not None and self.state.serves(queue_id):
-                index = partitions[queue_id].index
+        for partition_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
+            led = self.state.led.get(partition_id)
+            if led is not None and self.state.serves(partition_id):
+                index = partitions[partition_id].index
                 since_ms = 0 if served_only else self._reads.known_since(led, index)
-                found.append((queue_id, led.epoch, index, since_ms))
+                found.append((partition_id, led.epoch, index, since_ms))
             elif not served_only:
-                found.append((queue_id, 0, 0, 0))
+                found.append((partition_id, 0, 0, 0))
         return found
 
     def is_committed(self, need: Need) -> bool | None:
         """Whether it is; None where this node does not lead in that epoch any more."""
-        queue_id, epoch, index, since_ms = need
-        led = self.state.led.get(queue_id)
+        partition_id, epoch, index, since_ms = need
+        led = self.state.led.get(partition_id)
         if led is None or led.epoch != epoch or not self._has_lease(led):
             return None
         return led.primary.committed >= index and (not since_ms or led.primary.leads_since(since_ms))
@@ -85,12 +85,12 @@ class Leadership:
         led = self.state.led.get(need[0])
         return led is not None and led.primary.copied >= need[2]
 
-    def check_takes_sends(self, queue_id: int) -> None:
+    def check_takes_sends(self, partition_id: int) -> None:
         """See `ClusterPart`."""
-        led = self.state.led.get(queue_id)
+        led = self.state.led.get(partition_id)
         if led is None:
             return
-        led.check_numbers(self.state.parts.catalogue.partitions[queue_id])
+        led.check_numbers(self.state.parts.catalogue.partitions[partition_id])
         if not led.primary.takes_sends:
             raise PenstockError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -114,20 +114,20 @@ class Leadership:
     def tick(self, now_ms: int) -> None:
         """Nobody is waited for any longer than it should be."""
         self.pass_time(now_ms)
-        for queue_id in list(self._awaiting):
-            led = self.state.led.get(queue_id)
+        for partition_id in list(self._awaiting):
+            led = self.state.led.get(partition_id)
             if led is not None:
                 led.primary.end_waits(now_ms)
                 if led.primary.awaited_until_ms() is not None:
                     continue
                 self._advance(led)
-            del self._awaiting[queue_id]
+            del self._awaiting[partition_id]
 
     def next_ms(self) -> int | None:
         """When `tick` has something to do."""
         first_ms = self.lease_until_ms if self.lease_is_alive else None
-        for queue_id in self._awaiting:
-            led = self.state.led.get(queue_id)
+        for partition_id in self._awaiting:
+            led = self.state.led.get(partition_id)
             until_ms = led.primary.awaited_until_ms() if led is not None else None
             first_ms = earliest(first_ms, until_ms if until_ms is not None else self.state.now_ms)
         return first_ms
@@ -137,8 +137,8 @@ class Leadership:
     def lead(self, known: KnownEntry) -> bool:
         """Begins the epoch, if this node can; False: not yet."""
         entry = known.entry
-        state, queue_id = self.state, entry.partition
-        followed = self.follower.partitions.get(queue_id)
+        state, partition_id = self.state, entry.partition
+        followed = self.follower.partitions.get(partition_id)
         if followed is not None and followed.cutting is not None:
             return False
         if followed is not None and entry.epoch < followed.known_epoch:
@@ -148,21 +148,21 @@ class Leadership:
         if not is_fit(self.state.parts, self.follower, entry, is_elected=True):
             log.warning(
                 "partition %(partition)d: this node cannot be primary: its data is damaged or missing",
-                {"partition": queue_id},
+                {"partition": partition_id},
             )
-            if queue_id in self.state.parts.catalogue.partitions:
-                self.follower.follow(queue_id, entry.epoch)
+            if partition_id in self.state.parts.catalogue.partitions:
+                self.follower.follow(partition_id, entry.epoch)
             return True
         partition = self.holding.hold(entry, self.state.now_ms)
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         if gives_back(self.follower, entry, partition):
             return False
-        self._recent.forget(queue_id)
+        self._recent.forget(partition_id)
         begun, following = partition.index + 1, partition.table.next
         skips, is_dense = beginning(partition, entry, state.nodes, state.now_ms)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
-        self.follower.unfollow(queue_id)
+        self.follower.unfollow(partition_id)
         primary = Primary(
             self.state.node,
             last=partition.index,
@@ -172,12 +172,12 @@ class Leadership:
             least_in_sync=entry.settings.least_in_sync,
             now_ms=self.state.now_ms,
         )
-        led = self.state.led[queue_id] = LedPartition(
+        led = self.state.led[partition_id] = LedPartition(
             partition, entry.epoch, primary, begun, self.state.now_ms
         )
         log.info(
             "partition %(partition)d of %(queue)r: this node is the primary of epoch %(epoch)d",
-            {"partition": queue_id, "queue": entry.queue, "epoch": entry.epoch},
+            {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch},
         )
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
@@ -203,7 +203,7 @@ class Leadership:
             led.version = known.version
             self._take_in(led, known.entry)
         settings = known.entry.settings
-        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        partition = self.state.parts.catalogue.partitions[led.partition_id]
         self._ask_all(led)
         if led.skips is not None:
             self.state.parts.write(partition, [Written(led.skips)])
@@ -227,8 +227,8 @@ class Leadership:
 
     def _advance(self, led: LedPartition) -> None:
         """More may be committed, or known, than before."""
-        queue_id, parts = led.queue_id, self.state.parts
-        known = self.state.layout.get(queue_id)
+        partition_id, parts = led.partition_id, self.state.parts
+        known = self.state.layout.get(partition_id)
         acts = (
             known is not None
             and known.entry.serving == known.entry.epoch == led.epoch
@@ -240,50 +240,52 @@ class Leadership:
         closed = led.closes or (known is not None and known.entry.expiry == "closed")
         serves = acts and not deleted and not closed
         assert parts.catalogue.serves is not None
-        if serves and queue_id not in parts.catalogue.serves:
-            parts.catalogue.serves.add(queue_id)
-            parts.idle.forget(queue_id)  # its use is not known here: it counts from now on
-            partition = parts.catalogue.partitions[queue_id]
-            parts.timed.add(queue_id)
+        if serves and partition_id not in parts.catalogue.serves:
+            parts.catalogue.serves.add(partition_id)
+            parts.idle.forget(partition_id)  # its use is not known here: it counts from now on
+            partition = parts.catalogue.partitions[partition_id]
+            parts.timed.add(partition_id)
             if partition.moves:
-                parts.movers.add(queue_id)
+                parts.movers.add(partition_id)
             log_membership.restore(parts, [partition], self.state.now_ms)
-        elif not serves and queue_id in parts.catalogue.serves:
-            self._turn_away(queue_id)
+        elif not serves and partition_id in parts.catalogue.serves:
+            self._turn_away(partition_id)
         is_kept = (
-            known is not None and known.entry.abandoned and parts.catalogue.partitions[queue_id].totals.sent
+            known is not None
+            and known.entry.abandoned
+            and parts.catalogue.partitions[partition_id].totals.sent
         )
-        self.state.drain(queue_id, drains=acts and deleted and not is_kept)
+        self.state.drain(partition_id, drains=acts and deleted and not is_kept)
         for call in led.take_everywhere():
             call()
-        parts.outbox.replicated(queue_id, self.state.parts.connections)
+        parts.outbox.replicated(partition_id, self.state.parts.connections)
         if serves:
-            self.proposer.look_at(queue_id)
+            self.proposer.look_at(partition_id)
         else:  # it waits for the word that it serves, or for its successor
-            self.proposer.look_now(queue_id)
+            self.proposer.look_now(partition_id)
 
     def hold_back(self, led: LedPartition) -> None:
         """The layout tells of an earlier epoch: this one is served no more, until the layout tells of it again."""
         self._advance(led)
 
-    def stand_down(self, queue_id: int, why: str) -> None:
+    def stand_down(self, partition_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
-        led = self.state.led.pop(queue_id, None)
+        led = self.state.led.pop(partition_id, None)
         if led is None:
             return
         log.info(
             "partition %(partition)d: this node is no longer the primary of epoch %(epoch)d: %(reason)s",
-            {"partition": queue_id, "epoch": led.epoch, "reason": why},
+            {"partition": partition_id, "epoch": led.epoch, "reason": why},
         )
         led.cursors.clear()  # nothing is sent any more, and no state is made: another one may take its place, or none
-        self._turn_away(queue_id)
-        self.state.drains.discard(queue_id)
-        self.state.parts.idle.forget(queue_id)
-        self._recent.forget(queue_id)
-        self.state.parts.outbox.replicated(queue_id, self.state.parts.connections)
-        self._deposed.append(queue_id)
-        if queue_id in self.state.parts.catalogue.partitions:
-            self.follower.follow(queue_id, led.epoch)
+        self._turn_away(partition_id)
+        self.state.drains.discard(partition_id)
+        self.state.parts.idle.forget(partition_id)
+        self._recent.forget(partition_id)
+        self.state.parts.outbox.replicated(partition_id, self.state.parts.connections)
+        self._deposed.append(partition_id)
+        if partition_id in self.state.parts.catalogue.partitions:
+            self.follower.follow(partition_id, led.epoch)
 
     def take_deposed(self) -> list[int]:
         """An effect: partitions that this node leads no more. What else is kept about them as their primary is to be forgotten."""
@@ -293,18 +295,20 @@ class Leadership:
     def close(self, led: LedPartition) -> None:
         """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
         led.closes = True
-        self._turn_away(led.queue_id)
+        self._turn_away(led.partition_id)
 
-    def _turn_away(self, queue_id: int) -> None:
+    def _turn_away(self, partition_id: int) -> None:
         """Whoever waits at the partition is sent elsewhere."""
         parts = self.state.parts
         assert parts.catalogue.serves is not None
-        parts.catalogue.serves.discard(queue_id)
-        parts.movers.discard(queue_id)
-        error = PenstockError(ErrorCode.NOT_PRIMARY, f"this node does not lead partition {queue_id} any more")
-        for waiter in parts.leave_queue(queue_id):
+        parts.catalogue.serves.discard(partition_id)
+        parts.movers.discard(partition_id)
+        error = PenstockError(
+            ErrorCode.NOT_PRIMARY, f"this node does not lead partition {partition_id} any more"
+        )
+        for waiter in parts.leave_queue(partition_id):
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
-        sends.end_held(parts, parts.held_sends.drop_queue(queue_id), error)
+        sends.end_held(parts, parts.held_sends.drop_queue(partition_id), error)
 
     # -- replicas --------------------------------------------------------------------------------------------
 
@@ -313,7 +317,7 @@ class Leadership:
         for led in self.state.led.values():
             if stream.node in led.primary.followers:
                 self.sender.ask(led, stream, self.state.now_ms)
-                self.proposer.look_at(led.queue_id)
+                self.proposer.look_at(led.partition_id)
 
     def disconnected(self, node: str) -> None:
         """What a node confirmed counts no more until it says so again."""
@@ -324,49 +328,49 @@ class Leadership:
 
     def confirmed(self, node: str, rows: Iterable[tuple[int, int, int]]) -> None:
         """A replica says up to where its disk has the logs."""
-        for queue_id, epoch, index in rows:
-            led = self.state.led.get(queue_id)
+        for partition_id, epoch, index in rows:
+            led = self.state.led.get(partition_id)
             if led is not None and led.epoch == epoch and led.has_stood(node):
                 led.primary.confirmed(node, index, self.state.now_ms)
                 self.sender.answered(led, self.state.streams[node])
                 if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:
-                    self._awaiting[queue_id] = None
+                    self._awaiting[partition_id] = None
                 self._advance(led)
 
     def ship(self) -> None:
         """What was written goes to the replicas, while the disk is still at it."""
         now_ms = self.state.now_ms
         position = self.state.parts.store.appended_position
-        for queue_id in self._recent.take_touched():
-            led = self.state.led.get(queue_id)
+        for partition_id in self._recent.take_touched():
+            led = self.state.led.get(partition_id)
             if led is None:
                 continue
-            index = self.state.parts.catalogue.partitions[queue_id].index
+            index = self.state.parts.catalogue.partitions[partition_id].index
             led.primary.appended(index, now_ms)
             self._unflushed.append((position, led, index))
             self._mark_ready(led)
-        for queue_id in self._reads.ask():
-            self.proposer.look_at(queue_id)
+        for partition_id in self._reads.ask():
+            self.proposer.look_at(partition_id)
         for stream in self.state.streams.values():
             self._fill(stream)
 
     def _mark_ready(self, led: LedPartition) -> None:
         for node in led.cursors:
-            self.state.streams[node].ready[led.queue_id] = None
-        self.proposer.look_at(led.queue_id)
+            self.state.streams[node].ready[led.partition_id] = None
+        self.proposer.look_at(led.partition_id)
 
     def _fill(self, stream: PeerStream) -> None:
         is_full = not stream.has_room
         if is_full or not stream.ready:
             return
         ready, stream.ready = stream.ready, {}
-        for queue_id in ready:
-            led = self.state.led.get(queue_id)
+        for partition_id in ready:
+            led = self.state.led.get(partition_id)
             if led is not None and stream.has_room:
-                partition = self.state.parts.catalogue.partitions[queue_id]
+                partition = self.state.parts.catalogue.partitions[partition_id]
                 self.sender.fill(led, partition, stream, self.state.now_ms)
             elif led is not None:
-                stream.ready[queue_id] = None
+                stream.ready[partition_id] = None
 
     def flushed(self, now_ms: int) -> None:
         """This node's disk has more."""
@@ -375,10 +379,10 @@ class Leadership:
         touched: dict[int, LedPartition] = {}
         while self._unflushed and self._unflushed[0][0] <= position:
             _, led, index = self._unflushed.popleft()
-            if self.state.led.get(led.queue_id) is not led:
+            if self.state.led.get(led.partition_id) is not led:
                 continue
             led.primary.flushed(index)
-            touched[led.queue_id] = led
+            touched[led.partition_id] = led
             if not led.may_send and index >= led.begun:
                 led.may_send = True
                 self._mark_ready(led)

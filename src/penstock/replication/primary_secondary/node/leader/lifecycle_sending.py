@@ -59,41 +59,43 @@ class LifecycleSending:
         """What is to be sent now; of each the outcome is to be told."""
         parts, since = self._state.parts, self._since
         if parts.followed:
-            for queue_id in parts.followed:
-                since.setdefault(queue_id, now_ms)
+            for partition_id in parts.followed:
+                since.setdefault(partition_id, now_ms)
             parts.followed.clear()
         if not since and not self._last_words:
             return []
-        reports = [self._due(queue_id, since_ms, now_ms) for queue_id, since_ms in list(since.items())]
-        reports += [self._last(queue_id, now_ms) for queue_id in self._last_words]
+        reports = [
+            self._due(partition_id, since_ms, now_ms) for partition_id, since_ms in list(since.items())
+        ]
+        reports += [self._last(partition_id, now_ms) for partition_id in self._last_words]
         taken = [report for report in reports if report is not None]
         for report in taken:
             self._under_way[report.partition] = report
         return taken
 
-    def _due(self, queue_id: int, since_ms: int, now_ms: int) -> LifecycleReport | None:
+    def _due(self, partition_id: int, since_ms: int, now_ms: int) -> LifecycleReport | None:
         state = self._state
-        partition, led = state.parts.catalogue.partitions.get(queue_id), state.led.get(queue_id)
+        partition, led = state.parts.catalogue.partitions.get(partition_id), state.led.get(partition_id)
         waiting = rows_waiting(partition)
         if partition is None or led is None or not waiting:  # who leads it writes that, so it comes back
-            del self._since[queue_id]
+            del self._since[partition_id]
             return None
-        if self._is_early(queue_id, now_ms) or not state.sends_on(queue_id):
+        if self._is_early(partition_id, now_ms) or not state.sends_on(partition_id):
             return None
         if now_ms - since_ms < limits.LIFECYCLE_REPORT_MS and waiting < limits.LIFECYCLE_ROWS_PER_REPORT:
             return None
-        known = state.layout.get(queue_id)
+        known = state.layout.get(partition_id)
         report = None
         if known is not None:
             report = self._report(partition, known.entry, led.epoch, led.primary.everywhere())
         if report is None:
-            self._not_before_ms[queue_id] = now_ms + _UNCOMMITTED_MS
+            self._not_before_ms[partition_id] = now_ms + _UNCOMMITTED_MS
         else:
             led.primary.rely(led.primary.everywhere())
         return report
 
-    def _is_early(self, queue_id: int, now_ms: int) -> bool:
-        return queue_id in self._under_way or now_ms < self._not_before_ms.get(queue_id, 0)
+    def _is_early(self, partition_id: int, now_ms: int) -> bool:
+        return partition_id in self._under_way or now_ms < self._not_before_ms.get(partition_id, 0)
 
     def _report(
         self, partition: Partition, entry: PartitionEntry, epoch: int, through_index: int
@@ -111,18 +113,21 @@ class LifecycleSending:
 
     def stored(self, report: LifecycleReport, now_ms: int) -> None:
         """The log has the rows."""
-        queue_id = report.partition
-        if self._under_way.get(queue_id) is not report:
+        partition_id = report.partition
+        if self._under_way.get(partition_id) is not report:
             return  # this node was deposed meanwhile
-        del self._under_way[queue_id]
-        self._since[queue_id] = now_ms
-        partition, led = self._state.parts.catalogue.partitions.get(queue_id), self._state.led.get(queue_id)
+        del self._under_way[partition_id]
+        self._since[partition_id] = now_ms
+        partition, led = (
+            self._state.parts.catalogue.partitions.get(partition_id),
+            self._state.led.get(partition_id),
+        )
         if partition is None or (report.epoch and (led is None or led.epoch != report.epoch)):
             return
         try:
             self._state.parts.write(partition, [Written(LifecycleReported(report.through, now_ms))])
         except PenstockError:  # no room in the journal: the same rows are reported again
-            self._not_before_ms[queue_id] = now_ms + RETRY_MS
+            self._not_before_ms[partition_id] = now_ms + RETRY_MS
 
     def failed(self, report: LifecycleReport, now_ms: int) -> None:
         """The log may have the rows or not: they are sent again."""
@@ -130,24 +135,25 @@ class LifecycleSending:
             del self._under_way[report.partition]
             self._not_before_ms[report.partition] = now_ms + RETRY_MS
 
-    def deposed(self, queue_id: int) -> None:
+    def deposed(self, partition_id: int) -> None:
         """This node does not lead the partition any more; its next primary reports what waits."""
-        self._since.pop(queue_id, None)
-        self._under_way.pop(queue_id, None)
-        self._not_before_ms.pop(queue_id, None)
+        self._since.pop(partition_id, None)
+        self._under_way.pop(partition_id, None)
+        self._not_before_ms.pop(partition_id, None)
 
     def next_ms(self) -> int | None:
         """When there may be something to send."""
         if not self._since and not self._last_words:
             return None
         times = [
-            max(since_ms + limits.LIFECYCLE_REPORT_MS, self._not_before_ms.get(queue_id, 0))
-            for queue_id, since_ms in self._since.items()
-            if queue_id not in self._under_way and self._state.sends_on(queue_id)
+            max(since_ms + limits.LIFECYCLE_REPORT_MS, self._not_before_ms.get(partition_id, 0))
+            for partition_id, since_ms in self._since.items()
+            if partition_id not in self._under_way and self._state.sends_on(partition_id)
         ]
         times += [until_ms for _, until_ms in self._last_words.values()]
         times += [
-            self._not_before_ms.get(queue_id, 0) for queue_id in self._last_words.keys() - self._under_way
+            self._not_before_ms.get(partition_id, 0)
+            for partition_id in self._last_words.keys() - self._under_way
         ]
         return min(times, default=None)
 
@@ -158,16 +164,16 @@ class LifecycleSending:
 
         Raises where the journal has no room. Replicas that did not lead say nothing: the one that did has the same.
         """
-        lifecycle, queue_id = partition.lifecycle, partition.queue_id
-        if lifecycle is None or not entry.retired or queue_id in self._state.parts.catalogue.damage:
+        lifecycle, partition_id = partition.lifecycle, partition.partition_id
+        if lifecycle is None or not entry.retired or partition_id in self._state.parts.catalogue.damage:
             return True
         if led or (lifecycle.ended and lifecycle.waiting):  # the latter after a restart
-            self._last_words.setdefault(queue_id, (entry, now_ms + LAST_WORDS_MS))
-        if queue_id not in self._last_words:
+            self._last_words.setdefault(partition_id, (entry, now_ms + LAST_WORDS_MS))
+        if partition_id not in self._last_words:
             return True
         if lifecycle.following:
             self._state.parts.write(partition, [Written(LifecycleEnded(now_ms))])
-        if lifecycle.waiting and now_ms < self._last_words[queue_id][1]:
+        if lifecycle.waiting and now_ms < self._last_words[partition_id][1]:
             return False
         if lifecycle.waiting:
             rows = len(lifecycle.waiting)
@@ -175,12 +181,12 @@ class LifecycleSending:
                 "lost %(rows)d lifecycle rows of the deleted queue %(queue)r: no node stored them",
                 {"rows": rows, "queue": entry.queue},
             )
-        del self._last_words[queue_id]
-        self.deposed(queue_id)
+        del self._last_words[partition_id]
+        self.deposed(partition_id)
         return True
 
-    def _last(self, queue_id: int, now_ms: int) -> LifecycleReport | None:
-        partition = self._state.parts.catalogue.partitions.get(queue_id)
-        if partition is None or not rows_waiting(partition) or self._is_early(queue_id, now_ms):
+    def _last(self, partition_id: int, now_ms: int) -> LifecycleReport | None:
+        partition = self._state.parts.catalogue.partitions.get(partition_id)
+        if partition is None or not rows_waiting(partition) or self._is_early(partition_id, now_ms):
             return None
-        return self._report(partition, self._last_words[queue_id][0], 0, partition.index)
+        return self._report(partition, self._last_words[partition_id][0], 0, partition.index)

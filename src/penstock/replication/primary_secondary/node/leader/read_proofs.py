@@ -36,20 +36,20 @@ class ReadProofs:
         since_ms = self._state.now_ms - READ_MS
         if led.primary.committed < index or led.primary.leads_since(since_ms):
             return 0
-        self._waiting[led.queue_id] = since_ms
+        self._waiting[led.partition_id] = since_ms
         return since_ms
 
     def ask(self) -> list[int]:
         """Asks the replicas that have not been heard of, where a read waits for them; returns the partitions."""
         if not self._waiting:
             return []
-        for queue_id, since_ms in list(self._waiting.items()):
-            led = self._state.led.get(queue_id)
+        for partition_id, since_ms in list(self._waiting.items()):
+            led = self._state.led.get(partition_id)
             unheard = led.primary.unvouched(since_ms) if led is not None else []
             if led is None or not unheard:
-                del self._waiting[queue_id]
+                del self._waiting[partition_id]
                 continue
-            partition = self._state.parts.catalogue.partitions[queue_id]
+            partition = self._state.parts.catalogue.partitions[partition_id]
             for node in unheard:
                 stream = self._state.streams.get(node)
                 if stream is not None:

@@ -54,7 +54,7 @@ class LedPartition:
     """One partition in one epoch of this node's."""
 
     def __init__(self, partition: Partition, epoch: int, primary: Primary, begun: int, now_ms: int) -> None:
-        self.queue_id = partition.queue_id
+        self.partition_id = partition.partition_id
         self.name = partition.name
         self.epoch = epoch
         self.primary = primary
@@ -104,11 +104,11 @@ class LedPartition:
         if self.numbers_to >= END_OF_NUMBERS:
             raise PenstockError(
                 ErrorCode.LIMIT_REACHED,
-                f"partition {self.queue_id} of {partition.name!r} has given out all its numbers: make the queue again",
+                f"partition {self.partition_id} of {partition.name!r} has given out all its numbers: make the queue again",
             )
         raise PenstockError(
             ErrorCode.METADATA_UNAVAILABLE,
-            f"partition {self.queue_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
+            f"partition {self.partition_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
         )
 
     def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ class Sender:
     def ask(self, led: LedPartition, stream: PeerStream, now_ms: int) -> None:
         """Asks a replica where it stands."""
         self._begin(led, stream, now_ms)
-        stream.send(Lead(led.queue_id, led.epoch, led.name, led.unclean))
+        stream.send(Lead(led.partition_id, led.epoch, led.name, led.unclean))
 
     def approach(
         self, led: LedPartition, partition: Partition, stream: PeerStream, said: Standing, now_ms: int
@@ -164,7 +164,7 @@ class Sender:
         """A replica said where it stands: it goes on from there, cuts its log, or gets everything."""
         log = self._store.replica_log
         assert log is not None
-        oldest = log.oldest(led.queue_id) or partition.index + 1
+        oldest = log.oldest(led.partition_id) or partition.index + 1
         theirs = EpochHistory(said.epochs)
         way = approach(partition.epochs, partition.index, oldest, theirs, said.last)
         cursor = self._begin(led, stream, now_ms)
@@ -172,7 +172,7 @@ class Sender:
         if said.whole or isinstance(way, SendWhole):
             self._send_whole(led, partition, stream, cursor)
         elif isinstance(way, CutFirst):
-            stream.send(Cut(led.queue_id, led.epoch, way.last))
+            stream.send(Cut(led.partition_id, led.epoch, way.last))
         else:
             assert isinstance(way, Continue)
             cursor.next = way.previous + 1
@@ -180,7 +180,7 @@ class Sender:
                 way.previous == partition.index
             ):  # nothing to send, but it says how far it is when it is told of nothing
                 self._append(led, partition, stream, cursor, (), now_ms)
-        stream.ready[led.queue_id] = None
+        stream.ready[led.partition_id] = None
 
     def _send_whole(
         self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor
@@ -195,7 +195,7 @@ class Sender:
         def done(capture: Capture | None) -> None:
             cursor.capturing = False
             cursor.parts = StateParts(capture.buffers) if capture is not None else None
-            stream.ready[led.queue_id] = None
+            stream.ready[led.partition_id] = None
 
         self._captures.ask(
             Wanted(lambda: partition, begun, done, lambda: led.cursors.get(stream.node) is cursor)
@@ -226,10 +226,10 @@ class Sender:
         while stream.has_room and cursor.parts:
             assert cursor.walk is not None
             parts = cursor.parts
-            image = Image(led.queue_id, led.epoch, cursor.walk.index, parts.taken, parts.count)
+            image = Image(led.partition_id, led.epoch, cursor.walk.index, parts.taken, parts.count)
             stream.send(image, parts.take())
         while stream.has_room and not cursor.parts and not cursor.reading and cursor.next <= partition.index:
-            entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
+            entries = self._recent.since(led.partition_id, cursor.next, APPEND_BYTES)
             if not entries:
                 if not stream.reading and not self._read_on(led, partition, stream, cursor):
                     return  # it is asked again where it stands, and goes on from there
@@ -238,7 +238,7 @@ class Sender:
         if stream.has_room and not stream.reading and not cursor.parts and cursor.walk is not None:
             self._walk_on(led, partition, stream, cursor)
         if cursor.parts or cursor.next <= partition.index or cursor.walk is not None:
-            stream.ready[led.queue_id] = None
+            stream.ready[led.partition_id] = None
 
     def _append(
         self,
@@ -260,7 +260,7 @@ class Sender:
         previous = cursor.next - 1
         stream.send(
             Append(
-                led.queue_id,
+                led.partition_id,
                 led.epoch,
                 previous,
                 partition.epochs.at(previous),
@@ -280,12 +280,12 @@ class Sender:
         log = self._store.replica_log
         assert log is not None
         assert cursor.next is not None
-        oldest = log.oldest(led.queue_id)
+        oldest = log.oldest(led.partition_id)
         if oldest is None or cursor.next < oldest:
-            stream.send(Lead(led.queue_id, led.epoch, led.name, led.unclean))
+            stream.send(Lead(led.partition_id, led.epoch, led.name, led.unclean))
             cursor.next = None
             return False
-        job = log.read_job(led.queue_id, cursor.next, partition.index)
+        job = log.read_job(led.partition_id, cursor.next, partition.index)
         if job is not None:
             cursor.reading = stream.reading = True
             self._reads[job] = (led, stream, cursor, None)
@@ -303,7 +303,7 @@ class Sender:
             cursor.walk = None
             return
         stream.reading = True
-        job = log.batches_job(led.queue_id, positions)
+        job = log.batches_job(led.partition_id, positions)
         self._reads[job] = (led, stream, cursor, walk)
         self.jobs.append(job)
 
@@ -333,8 +333,8 @@ class Sender:
         if walk is not None:
             sizes = [(len(head), len(payload)) for head, payload in entries]
             body: list[Buffer] = [piece for entry in entries for piece in entry]
-            stream.send(Batches(led.queue_id, led.epoch, walk.index, sizes), body)
+            stream.send(Batches(led.partition_id, led.epoch, walk.index, sizes), body)
         elif cursor.next == job.entries[0].index:
             self._append(led, partition, stream, cursor, entries, now_ms)
-        stream.ready[led.queue_id] = None
+        stream.ready[led.partition_id] = None
         return True

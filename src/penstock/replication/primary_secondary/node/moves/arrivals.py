@@ -39,10 +39,10 @@ class Arrivals:
         self._taken: dict[tuple[int, int], tuple[int, int]] = {}
         """By target and source: the place of the last request that was taken in while this node leads the target."""
 
-    def deposed(self, queue_id: int) -> None:
+    def deposed(self, partition_id: int) -> None:
         """This node does not lead a partition any more."""
-        self._tell_ms.pop(queue_id, None)
-        self._taken = {key: place for key, place in self._taken.items() if key[0] != queue_id}
+        self._tell_ms.pop(partition_id, None)
+        self._taken = {key: place for key, place in self._taken.items() if key[0] != partition_id}
 
     def move_in(self, node: str, message: MoveIn, body: memoryview) -> None:
         """Another node sends messages on their way."""
@@ -76,7 +76,7 @@ class Arrivals:
         if not message.epoch:
             return
         source_id, place = message.origin.source_id, (message.epoch, message.number)
-        layout, taken = self._state.layout, self._taken.get((target.queue_id, source_id), (0, 0))
+        layout, taken = self._state.layout, self._taken.get((target.partition_id, source_id), (0, 0))
         if layout.get(source_id) is None and source_id not in layout.unreadable:
             why = "the node that was asked does not know their queue"
         elif place <= max(target.origins.forgotten(source_id), taken):
@@ -106,10 +106,10 @@ class Arrivals:
         return min(times) + GONE_MS if times else None
 
     def _end_source(self, source_id: int) -> None:
-        for queue_id in self._state.led:
-            target = self._state.parts.catalogue.partitions[queue_id]
-            if target.origins.knows(source_id) and self._state.sends_on(queue_id):
-                self._taken.pop((queue_id, source_id), None)
+        for partition_id in self._state.led:
+            target = self._state.parts.catalogue.partitions[partition_id]
+            if target.origins.knows(source_id) and self._state.sends_on(partition_id):
+                self._taken.pop((partition_id, source_id), None)
                 try:
                     self._state.parts.write(target, moving.end_source(target, source_id, self._state.now_ms))
                 except PenstockError:
@@ -134,14 +134,14 @@ class Arrivals:
 
     def asked(self, message: AskArrived) -> None:
         """A source wants to send elsewhere what has not arrived here."""
-        queue_id = message.target
-        if queue_id in self._state.drains and self._state.sends_on(queue_id):  # else more may arrive
-            self._say(queue_id, message.source, message.runs)
+        partition_id = message.target
+        if partition_id in self._state.drains and self._state.sends_on(partition_id):  # else more may arrive
+            self._say(partition_id, message.source, message.runs)
 
-    def _say(self, queue_id: int, source_id: int, runs: Runs) -> None:
-        target = self._state.parts.catalogue.partitions[queue_id]
-        answer = Arrived(queue_id, source_id, runs, target.origins.arrived(source_id, runs))
-        self._state.led[queue_id].when_everywhere(target.index, lambda: self._tell(source_id, answer))
+    def _say(self, partition_id: int, source_id: int, runs: Runs) -> None:
+        target = self._state.parts.catalogue.partitions[partition_id]
+        answer = Arrived(partition_id, source_id, runs, target.origins.arrived(source_id, runs))
+        self._state.led[partition_id].when_everywhere(target.index, lambda: self._tell(source_id, answer))
 
     def unsettled(self, target: Partition) -> list[tuple[int, RunSet]]:
         """What has arrived from partitions that still are there, and that they may not know of."""
@@ -155,15 +155,15 @@ class Arrivals:
 
     def settle(self, target: Partition, now_ms: int) -> bool:
         """Whether every source of a partition whose queue is deleted knows what has arrived; those that do not are told."""
-        queue_id = target.queue_id
+        partition_id = target.partition_id
         unsettled = self.unsettled(target)
         if not unsettled:
             return True
-        is_safe = self._state.led[queue_id].primary.everywhere() >= target.index
-        if is_safe and now_ms >= self._tell_ms.get(queue_id, 0):
-            self._tell_ms[queue_id] = now_ms + TELL_MS
+        is_safe = self._state.led[partition_id].primary.everywhere() >= target.index
+        if is_safe and now_ms >= self._tell_ms.get(partition_id, 0):
+            self._tell_ms[partition_id] = now_ms + TELL_MS
             for source_id, runs in unsettled:
-                self._say(queue_id, source_id, [*islice(runs, limits.RUNS_PER_RECORD)])
+                self._say(partition_id, source_id, [*islice(runs, limits.RUNS_PER_RECORD)])
         return False
 
     def explain(self, target: Partition) -> list[str]:

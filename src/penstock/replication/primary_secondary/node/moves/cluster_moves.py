@@ -65,34 +65,35 @@ class ClusterMoves:
 
     # -- the source ------------------------------------------------------------------------------------------
 
-    def move_some(self, queue_id: int, now_ms: int) -> None:
+    def move_some(self, partition_id: int, now_ms: int) -> None:
         """The next step of the moves out of a partition; raises `ColdReadError` when bodies must be read first."""
         state = self._state
-        state.parts.movers.discard(queue_id)  # it comes back when there is something to do
-        partition, led = state.parts.catalogue.partitions.get(queue_id), state.led.get(queue_id)
-        if partition is None or led is None or not state.sends_on(queue_id):
+        state.parts.movers.discard(partition_id)  # it comes back when there is something to do
+        partition, led = state.parts.catalogue.partitions.get(partition_id), state.led.get(partition_id)
+        if partition is None or led is None or not state.sends_on(partition_id):
             return
         try:
-            if queue_id in state.drains:
+            if partition_id in state.drains:
                 state.parts.write(partition, moving.rescue(partition, now_ms))
             self._go_on(partition, led, now_ms)
         except PenstockError:  # no room in the journal
-            state.parts.movers.discard(queue_id)
-            self._again_ms[queue_id] = now_ms + RETRY_MS
+            state.parts.movers.discard(partition_id)
+            self._again_ms[partition_id] = now_ms + RETRY_MS
 
     def _go_on(self, partition: Partition, led: LedPartition, now_ms: int) -> None:
-        queue_id = partition.queue_id
+        partition_id = partition.partition_id
         busy = sum(
-            journey.source == queue_id and journey.phase != "resting" for journey in self._journeys.values()
+            journey.source == partition_id and journey.phase != "resting"
+            for journey in self._journeys.values()
         )
         for (aim, reason), runs in list(partition.moves.items()):
-            journey = self._journeys.get((queue_id, aim))
+            journey = self._journeys.get((partition_id, aim))
             if journey is None and busy < JOURNEYS_AT_ONCE:
                 busy += 1
                 # What is in order waits for those before it.
-                closed = [] if partition.settings.strict else self._closed(queue_id, aim)
+                closed = [] if partition.settings.strict else self._closed(partition_id, aim)
                 first = led.sent_moves.passing(runs, closed, limits.MOVE_MESSAGES)
-                journey = Journey(queue_id, aim, reason, first, now_ms)
+                journey = Journey(partition_id, aim, reason, first, now_ms)
                 self._start(journey, partition, led)
             if journey is not None and journey.phase == "ready" and journey.reason == reason:
                 self._set_out(partition, journey, now_ms)
@@ -146,10 +147,10 @@ class ClusterMoves:
 
     def _must_ask(self, source: Partition, journey: Journey, now_ms: int) -> bool:
         """Whether a deleted queue that the messages may have arrived in has to say first that they have not."""
-        sent_moves = self._state.led[source.queue_id].sent_moves
+        sent_moves = self._state.led[source.partition_id].sent_moves
         left = [
             entry
-            for entry in self._deleted(source.queue_id, journey.aim)
+            for entry in self._deleted(source.partition_id, journey.aim)
             if not journey.asked.get(entry.partition) and sent_moves.may_be_in(entry.partition, journey.runs)
         ]
         if not left:
@@ -162,16 +163,16 @@ class ClusterMoves:
                 self._rest(journey, now_ms, f"it is deleted and may have them: {why}")
                 break
             self._tell(
-                entry.partition, AskArrived(entry.partition, source.queue_id, normalized(journey.runs))
+                entry.partition, AskArrived(entry.partition, source.partition_id, normalized(journey.runs))
             )
         return True
 
     def arrived(self, message: Arrived) -> None:
         """A deleted queue says what it has taken in: that has left its source. The rest may go elsewhere."""
-        state, queue_id = self._state, message.source
-        source, led = state.parts.catalogue.partitions.get(queue_id), state.led.get(queue_id)
+        state, partition_id = self._state, message.source
+        source, led = state.parts.catalogue.partitions.get(partition_id), state.led.get(partition_id)
         known = state.layout.get(message.target)
-        if source is None or led is None or known is None or not state.sends_on(queue_id):
+        if source is None or led is None or known is None or not state.sends_on(partition_id):
             return
         if message.arrived:
             names = {aim: target_of(aim).name.partition(ORDINAL_MARK)[0] for aim, _ in source.moves}
@@ -182,23 +183,23 @@ class ClusterMoves:
             except PenstockError:  # no room in the journal; it is said again
                 return
             led.sent_moves.finished(there)
-            done = MoveDone(message.target, queue_id, message.arrived, led.epoch, self._next_number - 1)
+            done = MoveDone(message.target, partition_id, message.arrived, led.epoch, self._next_number - 1)
             led.when_everywhere(source.index, lambda: self._tell(message.target, done))
-            for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+            for journey in [one for one in self._journeys.values() if one.source == partition_id]:
                 if intersection(normalized(journey.runs), there):
                     self._wake(journey)
-        for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+        for journey in [one for one in self._journeys.values() if one.source == partition_id]:
             is_whole = not difference(normalized(journey.runs), message.asked)
             if journey.phase == "asking" and message.target in journey.asked and is_whole:
                 journey.asked[message.target] = True
                 if all(journey.asked.values()):
                     journey.phase = "ready"
-                    state.parts.movers.add(queue_id)
+                    state.parts.movers.add(partition_id)
 
     def _set_out(self, source: Partition, journey: Journey, now_ms: int) -> None:
         if self._must_ask(source, journey, now_ms):
             return
-        target = self._target(source.queue_id, journey.aim)
+        target = self._target(source.partition_id, journey.aim)
         if target is None:
             self._find_no_way(source, journey, now_ms)
             return
@@ -229,12 +230,12 @@ class ClusterMoves:
         elif self._state.layout.is_undecided(aim.name):  # so may these partitions
             why = f"{aim.name} is being made or deleted, or an entry of it is missing"
             self._rest(journey, now_ms, why, for_target=True)
-        elif journey.reason == "late" or source.queue_id in self._state.drains:
+        elif journey.reason == "late" or source.partition_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
             self._rest(journey, now_ms, f"there is no queue {aim.name}", for_target=True)
         elif journey.reason == "redrive":
             # A dead letter whose way back is gone stays where it is, and says so.
-            self._state.led[source.queue_id].check_numbers(source)
+            self._state.led[source.partition_id].check_numbers(source)
             slices = slices_in_memory(parts, source, journey.runs)
             runs = [(piece.first, piece.messages) for piece in slices]
             for piece in slices:
@@ -243,7 +244,7 @@ class ClusterMoves:
                 parts.write(source, moving.arrive(source, batch, origin, now_ms, piece.stamps()))
             parts.write(source, moving.finish_move(source, runs, now_ms))
             self._end(journey)
-            parts.write(source, moving.forget_origins(source, source.queue_id, runs, now_ms))
+            parts.write(source, moving.forget_origins(source, source.partition_id, runs, now_ms))
         else:
             parts.write(source, moving.abandon_move(source, journey.runs, now_ms))
             self._end(journey)
@@ -252,7 +253,7 @@ class ClusterMoves:
         self, journey: Journey, source: Partition, target: PartitionEntry, piece: StoredSlice, follows: int
     ) -> int:
         """Sends a piece of a journey that is to arrive behind another; returns the number of the request."""
-        now_ms, epoch = self._state.now_ms, self._state.led[source.queue_id].epoch
+        now_ms, epoch = self._state.now_ms, self._state.led[source.partition_id].epoch
         origin = origin_of(source, source.name, journey.reason, piece, now_ms)
         message = MoveIn(self._next_number, target.partition, origin, piece.stamps(), epoch, follows)
         self._next_number += 1
@@ -285,11 +286,11 @@ class ClusterMoves:
 
     def _look(self, journey: Journey) -> None:
         """All have arrived: they leave their source, and when no failover can lose that the target may forget it."""
-        state, queue_id = self._state, journey.source
-        led = state.led.get(queue_id)
+        state, partition_id = self._state, journey.source
+        led = state.led.get(partition_id)
         if journey.under_way or self._journeys.get(journey.key) is not journey or led is None:
             return
-        source = state.parts.catalogue.partitions[queue_id]
+        source = state.parts.catalogue.partitions[partition_id]
         try:
             state.parts.write(source, moving.finish_move(source, journey.runs, state.now_ms))
         except PenstockError as error:  # no room in the journal; what arrived is known there
@@ -299,7 +300,7 @@ class ClusterMoves:
         self._end(journey)
         led.when_everywhere(source.index, lambda: self._finished(journey, led.epoch))
         if source.moves:
-            state.parts.movers.add(queue_id)
+            state.parts.movers.add(partition_id)
 
     def _finished(self, journey: Journey, epoch: int) -> None:
         self._tell(
@@ -333,13 +334,13 @@ class ClusterMoves:
             if journey.phase == "resting" and journey.again_ms is None:
                 self._wake(journey)
 
-    def deposed(self, queue_id: int) -> None:
+    def deposed(self, partition_id: int) -> None:
         """This node does not lead a partition any more; its next primary goes on."""
-        self.arrivals.deposed(queue_id)
-        self._again_ms.pop(queue_id, None)
-        for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+        self.arrivals.deposed(partition_id)
+        self._again_ms.pop(partition_id, None)
+        for journey in [one for one in self._journeys.values() if one.source == partition_id]:
             self._end(journey)
-        for key in [key for key in self._homeless_ms if key[0] == queue_id]:
+        for key in [key for key in self._homeless_ms if key[0] == partition_id]:
             del self._homeless_ms[key]
 
     def lost(self, node: str) -> None:
@@ -358,10 +359,10 @@ class ClusterMoves:
                 self._rest(journey, now_ms, "it does not answer")
             elif journey.phase == "resting" and journey.again_ms is not None and journey.again_ms <= now_ms:
                 self._wake(journey)
-        for queue_id, at_ms in list(self._again_ms.items()):
+        for partition_id, at_ms in list(self._again_ms.items()):
             if at_ms <= now_ms:
-                del self._again_ms[queue_id]
-                self._state.parts.movers.add(queue_id)
+                del self._again_ms[partition_id]
+                self._state.parts.movers.add(partition_id)
 
     def next_ms(self) -> int | None:
         """When there is something to do."""
@@ -379,21 +380,21 @@ class ClusterMoves:
     def awaited(self, partition: Partition, now_ms: int) -> list[MoveKey]:
         """What of a partition is on its way and has somewhere to go, or may have in a moment."""
         return [
-            move for move in partition.moves if not self._is_homeless(partition.queue_id, move[0], now_ms)
+            move for move in partition.moves if not self._is_homeless(partition.partition_id, move[0], now_ms)
         ]
 
-    def _is_homeless(self, queue_id: int, aim: str, now_ms: int) -> bool:
-        since_ms = self._homeless_ms.get((queue_id, aim))
+    def _is_homeless(self, partition_id: int, aim: str, now_ms: int) -> bool:
+        since_ms = self._homeless_ms.get((partition_id, aim))
         if since_ms is None or now_ms - since_ms < HOMELESS_MS:
             return False
         # What cannot be read may have any name.
         layout = self._state.layout
         is_awaited = layout.unreadable or layout.is_undecided(target_of(aim).name)
-        return self._target(queue_id, aim) is None and not is_awaited
+        return self._target(partition_id, aim) is None and not is_awaited
 
-    def why_waits(self, queue_id: int, aim: str) -> str:
+    def why_waits(self, partition_id: int, aim: str) -> str:
         """What people are told about messages on their way to a target; empty: nothing is wrong."""
-        journey, target = self._journeys.get((queue_id, aim)), self._target(queue_id, aim)
+        journey, target = self._journeys.get((partition_id, aim)), self._target(partition_id, aim)
         if target is None or (journey is not None and journey.why):
             return journey.why if journey is not None else ""
         return f"{target.primary} leads it" if target.primary else "it has no primary"
