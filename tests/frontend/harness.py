@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import pytest
 
-from penstock.frontend.batching.deduplicate import deduplication_scope
+from penstock.frontend.batching.outgoing_batch import deduplication_scope
 from penstock.frontend.context import Context
 from penstock.frontend.queues.directory import QueueDirectory
 from penstock.frontend.queues.native_names import Home, native_name

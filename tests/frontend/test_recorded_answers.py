@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.frontend.usage.recorded_answers import RecordedAnswers
+from penstock.frontend.usage.record_usage import RecordedAnswers
 from penstock.runtime.disk.spool_directory import SpoolDirectory
 from penstock.sqs.protocols.http import HttpResponse
 from penstock.usage.collector import BLOCK_EVENTS, UsageCollector

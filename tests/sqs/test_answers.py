@@ -7,9 +7,8 @@ import pytest
 
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.protocols.answers import answer, refusal
 from penstock.sqs.protocols.http import HttpResponse
-from penstock.sqs.protocols.protocol import Protocol
+from penstock.sqs.protocols.protocol import Protocol, answer, refusal
 from penstock.sqs.protocols.xml_answers import escape
 from penstock.sqs.refusals import queue_does_not_exist, unknown_operation
 from penstock.sqs.shapes.batches import (

@@ -5,9 +5,8 @@ import pytest
 
 from penstock.sqs.errors import ErrorKind
 from penstock.sqs.names import QueueAddress
-from penstock.sqs.protocols.answers import refusal
 from penstock.sqs.protocols.http import HttpRequest, request_of
-from penstock.sqs.protocols.protocol import Protocol, protocol_of
+from penstock.sqs.protocols.protocol import Protocol, protocol_of, refusal
 from penstock.sqs.shapes.batches import SendMessageBatchRequest
 from penstock.sqs.shapes.messages import ReceiveMessageRequest, SendMessageRequest
 from penstock.sqs.shapes.queues import CreateQueueRequest, GetQueueAttributesRequest

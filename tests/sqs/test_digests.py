@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from penstock.sqs.messages.digests import attributes_md5, body_md5
+from penstock.sqs.messages.bodies import attributes_md5, body_md5
 from penstock.sqs.shapes.messages import MessageAttributeValue
 
 

@@ -22,9 +22,8 @@ from penstock.sqs.messages.outgoing import QueueTraits, check_message
 from penstock.sqs.messages.stored_attributes import decode_attributes, encode_attributes
 from penstock.sqs.paging import decode_token
 from penstock.sqs.policies.policy import parse_identity_policy, parse_queue_policy
-from penstock.sqs.protocols.answers import refusal
 from penstock.sqs.protocols.http import HttpRequest
-from penstock.sqs.protocols.protocol import Protocol, protocol_of
+from penstock.sqs.protocols.protocol import Protocol, protocol_of, refusal
 from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchRequest,
     DeleteMessageBatchRequest,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.messages.body_text import is_allowed
+from penstock.sqs.messages.bodies import is_allowed
 from penstock.sqs.messages.message_attributes import (
     attributes_bytes,
     check_message_attributes,

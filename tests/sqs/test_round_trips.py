@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.call import read_call
 from penstock.sqs.errors import ERRORS, ErrorKind, SqsError
-from penstock.sqs.protocols.answers import answer, refusal
-from penstock.sqs.protocols.protocol import Protocol, protocol_of
+from penstock.sqs.protocols.protocol import Protocol, answer, protocol_of, refusal
 from penstock.sqs.refusals import queue_does_not_exist
 from tests.sqs.reference import JSON_MODEL, parsed, serialized
 from tests.sqs.samples import parameters, results, without_empties

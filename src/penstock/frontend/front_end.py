@@ -7,9 +7,8 @@ from collections.abc import Callable
 from penstock.frontend.pipeline import Pipeline
 from penstock.frontend.services import Services
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.protocols.answers import refusal
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
-from penstock.sqs.protocols.protocol import Protocol
+from penstock.sqs.protocols.protocol import Protocol, refusal
 
 HEALTH_PATH = "/health"
 """Where a load balancer asks whether to send anything here. A front end that can answer is fit: what it needs behind it

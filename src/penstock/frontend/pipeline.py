@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.frontend.actions.table import ACTIONS, Action
 from penstock.frontend.authorize import authorize, is_allowed_alone
-from penstock.frontend.batching.deduplicate import deduplication_scope
+from penstock.frontend.batching.outgoing_batch import deduplication_scope
 from penstock.frontend.context import Context
 from penstock.frontend.queues.metadata import PREFIX as QUEUES
 from penstock.frontend.queues.metadata import key_of
@@ -35,9 +35,8 @@ from penstock.sqs.call import Call, read_call
 from penstock.sqs.errors import SqsError
 from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import QueueArn
-from penstock.sqs.protocols.answers import answer, refusal
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
-from penstock.sqs.protocols.protocol import Protocol, protocol_of
+from penstock.sqs.protocols.protocol import Protocol, answer, protocol_of, refusal
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
 from penstock.steps.runner import StepRunner
 from penstock.steps.step import Steps

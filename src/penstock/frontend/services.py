@@ -11,10 +11,9 @@ from penstock.frontend.queues.directory import QueueDirectory
 from penstock.frontend.queues.metadata import PREFIX as QUEUES
 from penstock.frontend.queues.native_names import Home
 from penstock.frontend.registry import Registry
-from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle.failed_signatures import FailedSignatures
 from penstock.frontend.throttle.throttle import Throttle
-from penstock.frontend.usage.recorded_answers import RecordedAnswers
+from penstock.frontend.usage.record_usage import RecordedAnswers, RequestIds
 from penstock.frontend.world import FrontEndWorld
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit

@@ -1,6 +1,6 @@
 """Where a lone flush runs follows what was measured, and notices when things change."""
 
-from penstock.runtime.engine.lone_flush import SAMPLES, TRY_OTHER_EVERY, LoneFlush
+from penstock.runtime.engine.driver import SAMPLES, TRY_OTHER_EVERY, LoneFlush
 
 
 def play(choice: LoneFlush, flushes: int, *, inline_seconds: float, thread_seconds: float) -> int:

@@ -19,7 +19,7 @@ from penstock.model.limits import DAY_MS
 from penstock.model.settings import QueueSettings
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.embedded import running_server
-from penstock.runtime.engine.lone_flush import LoneFlush
+from penstock.runtime.engine.driver import LoneFlush
 from penstock.runtime.engine.worker import Worker
 from penstock.runtime.processes import broker as broker_module
 from penstock.runtime.processes.broker import open_broker

@@ -1,12 +1,18 @@
-"""Checked messages as one batch of the engine: only the columns that somebody needs."""
+"""Checked messages as one batch of the engine: only the columns that are needed, and what it compares on a FIFO queue.
+
+The engine remembers one deduplication id a message for the queue's window. In the scope of a group the id is made of group and
+id together, and what the sender gave is kept beside it, because receivers ask for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
 
-from penstock.frontend.batching.deduplicate import GIVEN_ID, deduplication_key
+from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
 from penstock.model.batch import UNSET, encode_parts
 from penstock.model.limits import SECOND_MS
@@ -15,6 +21,41 @@ from penstock.sqs.messages.extensions import SESSION, TIMESTAMP
 from penstock.sqs.messages.outgoing import OutgoingMessage
 from penstock.sqs.messages.stored_attributes import encode_attributes
 from penstock.sqs.refusals import invalid_parameter
+
+GIVEN_ID = "MessageDeduplicationId"
+"""The name under which the sender's id is kept where the engine's differs."""
+
+
+WITHIN_GROUP = b"\0"
+"""Begins an id that has its group in it: nobody looks for it in the partitions of other groups."""
+
+
+class DeduplicationKey(NamedTuple):
+    """What is compared, and what must be kept for the receiver (None: what is compared says it all)."""
+
+    compared: bytes
+    kept: str | None
+
+
+NO_KEY = DeduplicationKey(b"", None)
+
+
+def deduplication_scope(queue: ResolvedQueue | None) -> DeduplicationScope:
+    """Step 6, deduplicate: by what messages that are sent to a queue are compared with earlier ones."""
+    return "queue" if queue is None else queue.attributes.deduplication_scope
+
+
+def deduplication_key(message: OutgoingMessage, scope: DeduplicationScope) -> DeduplicationKey:
+    """The key of a message that passed every check."""
+    given = message.deduplication_id
+    if given is None:
+        return NO_KEY
+    if scope == "queue":
+        return DeduplicationKey(given.encode(), None)
+    group = (message.group_id or "").encode()
+    together = len(group).to_bytes(2, "little") + group + given.encode()
+    return DeduplicationKey(WITHIN_GROUP + sha256(together).hexdigest().encode(), given)
+
 
 SENDER_ID = "SenderId"
 

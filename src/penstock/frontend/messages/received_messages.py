@@ -5,15 +5,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 
-from penstock.frontend.batching.deduplicate import GIVEN_ID
-from penstock.frontend.batching.outgoing_batch import SENDER_ID
+from penstock.frontend.batching.outgoing_batch import GIVEN_ID, SENDER_ID
 from penstock.frontend.messages.message_id import message_ids
 from penstock.frontend.messages.receipt_handle import encode_handles
 from penstock.frontend.queues.native_names import Home, arn_of
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, STAMPS, Batch, Buffer
 from penstock.ordering.timestamp_id import TimestampId
-from penstock.sqs.messages.digests import attributes_md5, body_md5
+from penstock.sqs.messages.bodies import attributes_md5, body_md5
 from penstock.sqs.messages.message_attributes import selected_attributes, selected_system_attributes
 from penstock.sqs.messages.stored_attributes import StoredAttributes, decode_attributes
 from penstock.sqs.shapes.messages import Message

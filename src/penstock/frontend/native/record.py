@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from penstock.frontend.native.answers import OK_STATUS, messages_in, status_of
 from penstock.frontend.native.rules import CONNECTED
-from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.session import Session
-from penstock.frontend.usage.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED
+from penstock.frontend.usage.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED, RequestIds
 from penstock.model.errors import ErrorCode
 from penstock.usage.collector import UsageCollector
 from penstock.usage.event import Row, usage_row

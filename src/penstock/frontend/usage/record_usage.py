@@ -1,13 +1,21 @@
-"""Step 8, record usage: the words of the record, and how many messages a request was about."""
+"""Step 8, record usage: the words of a row, and answers on their way out.
+
+The rows of requests that are answered together are recorded together, before any of the answers leaves: a client that has an
+answer is on record, even if this process is killed in the next moment. Answers wait here until the rows of all of them are
+written, which takes no longer than the turn that made them. Two dozen rows in one go cost 0.7 µs a row, one by one 2.6.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
+from penstock.frontend.telling import tell
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.call import Call
-from penstock.sqs.protocols.http import HttpRequest
+from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 from penstock.sqs.protocols.json_protocol import TARGET_PREFIX
 from penstock.sqs.protocols.protocol import Protocol
 from penstock.sqs.shapes.batches import (
@@ -21,6 +29,8 @@ from penstock.sqs.shapes.messages import (
     ReceiveMessageResult,
     SendMessageResult,
 )
+from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
+from penstock.usage.event import Row
 
 NOBODY = ""
 """The user of a request that nobody known has made."""
@@ -58,3 +68,59 @@ def asked_action(request: HttpRequest, protocol: Protocol) -> str:
         found = _ACTION.search(request.query[:_FORM_BYTES]) or _ACTION.search(form)
         name = found[1] if found is not None else ""
     return name if name in ACTIONS else ""
+
+
+_Answer = tuple[Callable[[HttpResponse], None], HttpResponse]
+"""How to reply, and with what. A plain tuple: one is made for every request."""
+
+
+class RecordedAnswers:
+    """Answers of this turn, and their rows."""
+
+    def __init__(self, usage: UsageCollector, later: Callable[[Callable[[], None]], object]) -> None:
+        self._usage = usage
+        self._later = later
+        """Calls something once everything that has arrived by now is handled."""
+        self._rows: list[Row] = []
+        self._answers: list[_Answer] = []
+
+    def leave(self, row: Row, reply: Callable[[HttpResponse], None], response: HttpResponse) -> None:
+        """Replies with the response once the row is on record."""
+        rows = self._rows
+        rows.append(row)
+        self._answers.append((reply, response))
+        if len(rows) == 1:
+            self._later(self._let_go)
+        elif len(rows) == BLOCK_EVENTS:
+            self._let_go()
+
+    def leave_stranger(self, row: Row, reply: Callable[[HttpResponse], None], response: HttpResponse) -> None:
+        """The same where nobody known has asked; of many such requests there are sums."""
+        self._usage.record_stranger(row)
+        tell(reply, response)
+
+    def note(self, row: Row) -> None:
+        """Records a request that nobody waits for any more."""
+        self._usage.record_all([row])
+
+    def _let_go(self) -> None:
+        if not self._rows:  # they were many, and have left before
+            return
+        rows, self._rows = self._rows, []
+        answers, self._answers = self._answers, []
+        self._usage.record_all(rows)
+        for reply, response in answers:
+            tell(reply, response)
+
+
+class RequestIds:
+    """A random beginning and a counter."""
+
+    def __init__(self, token: bytes) -> None:
+        start = token[:10].ljust(10, b"\0").hex()
+        self._prefix = f"{start[:8]}-{start[8:12]}-4{start[12:15]}-a{start[15:18]}-"
+        self._numbers = count(1)
+
+    def next(self) -> str:
+        """The next id."""
+        return self._prefix + next(self._numbers).to_bytes(6, "big").hex()  # `012x` takes twice as long

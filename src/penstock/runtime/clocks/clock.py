@@ -37,3 +37,13 @@ class WallClock:
         now_ns = wall_ns if wall_ns > least_ns else least_ns
         self._last_ns, self._last_monotonic_ns = now_ns, monotonic_ns
         return now_ns // 1_000_000
+
+
+def wall_ms() -> int:
+    """What the clock on the wall shows, which may step back: signatures are compared with it."""
+    return time.time_ns() // 1_000_000
+
+
+def timer_us() -> int:
+    """For how long something takes; it means nothing else."""
+    return time.perf_counter_ns() // 1000

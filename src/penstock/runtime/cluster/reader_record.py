@@ -10,8 +10,7 @@ import secrets
 from collections.abc import Sequence
 
 from penstock.frontend.native.answers import OK_STATUS, messages_in
-from penstock.frontend.request_ids import RequestIds
-from penstock.frontend.usage.record_usage import SUCCEEDED
+from penstock.frontend.usage.record_usage import SUCCEEDED, RequestIds
 from penstock.model.batch import Buffer
 from penstock.model.limits import MEBIBYTE
 from penstock.runtime.cluster.link.cluster_link import ClusterLink

@@ -11,7 +11,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.steps.step import Reply
 from penstock.wire.credentials import Prove
 from penstock.wire.frames import encode_frame
-from penstock.wire.messages import Answer, Failed, Request, decode_answer
+from penstock.wire.messages import Failed, Request, decode_answer
 from penstock.wire.refusals import error_of
 from penstock.wire.request_ids import RequestIds
 
@@ -66,10 +66,6 @@ class Correlation:
             unreadable = PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}")
             self._told(request_id, unreadable)
             raise unreadable from None
-        self.handed(request_id, answer, body)
-
-    def handed(self, request_id: int, answer: Answer, body: memoryview) -> None:
-        """The same for an answer that need not be decoded."""
         self._told(request_id, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))
 
     def _told(self, request_id: int, outcome: Reply | PenstockError) -> None:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
 
 from penstock.backend.node.outbox import HandedAnswer
 from penstock.frontend.engine import Answered
+from penstock.frontend.telling import tell
 from penstock.model.batch import Buffer
-from penstock.runtime.engine.correlation import Correlation
+from penstock.runtime.engine.correlation import unreachable
 from penstock.runtime.engine.driver import Driver
+from penstock.steps.step import Reply
 from penstock.wire.frames import Frame
-from penstock.wire.messages import PROTOCOL_VERSION, Hello, Request, Unsubscribe
+from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Request, Unsubscribe
+from penstock.wire.refusals import error_of
 
 LOCAL_CONNECTION = -1
 """Sockets count from 1 on."""
@@ -29,25 +33,28 @@ class LocalLink:
         self.turn = driver.turn
         """What is done together with this node."""
         self._loop = loop
-        self._correlation = Correlation()
+        self._waiting: dict[int, Answered] = {}
+        """Who is told of which answer."""
+        self._tickets = count(1)
         self._arrived: list[HandedAnswer] = []
         self._closed = ""
         driver.connected(LOCAL_CONNECTION, self._hand_over)
-        self._send(self._correlation.next_id(), Hello([PROTOCOL_VERSION], name), _NOTHING)
+        self._send(next(self._tickets), Hello([PROTOCOL_VERSION], name), _NOTHING)
 
     def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         """See `EngineLink`."""
-        ticket = self._correlation.enter(done)
+        ticket = next(self._tickets)
+        self._waiting[ticket] = done
         if not self._closed:
             self._send(ticket, request, memoryview(body) if len(body) else _NOTHING, stands_for)
         if self._closed or self._driver.failure is not None:
-            self._loop.call_soon(self._correlation.lose, self._closed or "the server has failed")
+            self._loop.call_soon(self._lose, self._closed or "the server has failed")
         return ticket
 
     def cancel(self, ticket: int) -> None:
         """See `EngineLink`."""
-        if ticket in self._correlation and not self._closed:
-            self._send(self._correlation.next_id(), Unsubscribe(ticket), _NOTHING)
+        if ticket in self._waiting and not self._closed:
+            self._send(next(self._tickets), Unsubscribe(ticket), _NOTHING)
 
     def close(self, reason: str = "the server is stopping") -> None:
         """Everything outstanding fails, and so does what is asked from now on."""
@@ -68,13 +75,23 @@ class LocalLink:
 
     def _end(self) -> None:
         self._take()
-        self._correlation.lose(self._closed)
+        self._lose(self._closed)
+
+    def _lose(self, reason: str) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for done in waiting.values():
+            tell(done, unreachable(reason))
 
     def _take(self) -> None:
         arrived, self._arrived = self._arrived, []
-        handed = self._correlation.handed
-        for request_id, answer, body in arrived:
-            handed(request_id, answer, _joined(body) if body else _NOTHING)
+        for ticket, answer, body in arrived:
+            done = self._waiting.pop(ticket, None)
+            if done is None:
+                continue
+            if isinstance(answer, Failed):
+                tell(done, error_of(answer))
+            else:
+                tell(done, Reply(answer, _joined(body) if body else _NOTHING))
 
 
 def _joined(pieces: Sequence[Buffer]) -> memoryview:

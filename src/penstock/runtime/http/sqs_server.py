@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-import time
 from pathlib import Path
 
 from penstock.config.address import Address
@@ -29,7 +28,7 @@ from penstock.frontend.services import Services
 from penstock.frontend.throttle.failed_signatures import limit_of
 from penstock.metadata.users.directory import UserDirectory
 from penstock.model.limits import SECOND_MS
-from penstock.runtime.clocks.clock import WallClock
+from penstock.runtime.clocks.clock import WallClock, timer_us, wall_ms
 from penstock.runtime.engine.local_link import LocalLink
 from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.limits import HttpLimits
@@ -141,10 +140,10 @@ async def open_front_door(
             public_url=config.sqs_public_url.rstrip("/") if config.sqs_public_url else None,
             open_without_users=config.sqs_listen.is_loopback,
             now_ms=clock.now_ms,
-            timer_us=_timer_us,
+            timer_us=timer_us,
             token=secrets.token_bytes,
             later=turn.later,
-            wall_ms=_wall_ms,
+            wall_ms=wall_ms,
             failed_signatures=limit_of(config.sqs_failed_signatures),
             throttle=records.throttle,
         )
@@ -183,11 +182,3 @@ def _limits(config: FrontDoorConfig) -> HttpLimits:
         request_seconds=seconds,
         head_seconds=seconds / 2,
     )
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _timer_us() -> int:
-    return time.perf_counter_ns() // 1000

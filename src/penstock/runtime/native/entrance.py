@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Callable, Sequence
 
 from penstock.backend.admin.catalogue import Catalogue
@@ -15,13 +14,14 @@ from penstock.frontend.native.native_guard import NativeDoor
 from penstock.frontend.native.permissions import Permissions, QueueNames
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import NativeRecord
-from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle.failed_signatures import FailedSignatures, limit_of
+from penstock.frontend.usage.record_usage import RequestIds
 from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
+from penstock.runtime.clocks.clock import timer_us
 from penstock.runtime.native.server import Server
 from penstock.runtime.processes.shared_services import Records
 from penstock.sqs.names import QueueArn
@@ -145,12 +145,8 @@ def native_door(
         token=secrets.token_bytes,
     )
     own_queue = str(QueueArn(records.home.region, records.home.account, USAGE_QUEUE))
-    record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), _timer_us, own_queue)
+    record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), timer_us, own_queue)
     permissions = Permissions(records.home, records.queues, names)
     limits = NativeLimits(records.throttle, names)
     sockets, looks = NativeSockets(server), MetadataLooks(records.mirror)
     return NativeDoor(reception, permissions, limits, record, records.metadata, sockets, looks.look, now_ms)
-
-
-def _timer_us() -> int:
-    return time.perf_counter_ns() // 1000

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from penstock.frontend.telling import tell
 from penstock.frontend.usage.internal_log import InternalLog
-from penstock.frontend.usage.recorded_answers import RecordedAnswers
+from penstock.frontend.usage.record_usage import RecordedAnswers
 from penstock.model.batch import Buffer
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch

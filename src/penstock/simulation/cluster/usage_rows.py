@@ -25,8 +25,8 @@ from penstock.model.records import Sent, decode_record
 from penstock.simulation.cluster.metered_front_end import Life, MeteredFrontEnd
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.violation import Violation
-from penstock.sqs.protocols.answers import REQUEST_ID
 from penstock.sqs.protocols.http import HttpResponse
+from penstock.sqs.protocols.protocol import REQUEST_ID
 
 NAME = "I12"
 _SHOWN = 5

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.sqs.compatibility import MESSAGE_ATTRIBUTES
 from penstock.sqs.errors import SqsError
-from penstock.sqs.messages.body_text import is_allowed
+from penstock.sqs.messages.bodies import is_allowed
 from penstock.sqs.refusals import INVALID_CHARACTERS, invalid_parameter, unsupported_operation
 from penstock.sqs.shapes.messages import MessageAttributeValue
 

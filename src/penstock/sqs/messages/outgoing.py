@@ -8,8 +8,7 @@ import msgspec
 
 from penstock.sqs import parameters
 from penstock.sqs.compatibility import Compatibility
-from penstock.sqs.messages.body_text import is_allowed
-from penstock.sqs.messages.digests import attributes_md5, body_md5
+from penstock.sqs.messages.bodies import attributes_md5, body_md5, is_allowed
 from penstock.sqs.messages.extensions import NO_EXTENSIONS, Extensions, read_extensions
 from penstock.sqs.messages.message_attributes import (
     TRACE_HEADER,

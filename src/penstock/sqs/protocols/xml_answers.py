@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.sqs.actions import Action
 from penstock.sqs.errors import SqsError
-from penstock.sqs.messages.body_text import is_allowed
+from penstock.sqs.messages.bodies import is_allowed
 from penstock.sqs.shapes.kinds import Result
 
 CONTENT_TYPE = "text/xml"
