@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install spark prepared clients programs serve test check bench compatibility settings blocking fuzz chaos simulation-coverage pipeline-kills audit format lock clean
+.PHONY: help install spark prepared clients programs serve test check bench compatibility settings roles blocking fuzz chaos simulation-coverage pipeline-kills audit format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -48,6 +48,9 @@ compatibility: install ## rewrite docs/reference/sqs-compatibility.md from what 
 
 settings: install ## rewrite what is made from the table of queue settings: the client's options and two reference pages
 	@$(BIN)/python scripts/settings_sources.py
+
+roles: install ## draw the diagram of a node's roles in docs/architecture.md from the table of transitions
+	@$(BIN)/python -m scripts.role_diagram
 
 blocking: install ## rewrite the blocking client from the source of the asynchronous one
 	@$(BIN)/python -m scripts.blocking_client

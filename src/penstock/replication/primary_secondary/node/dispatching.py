@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Protocol, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -12,11 +12,13 @@ from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import MessagesLost
 from penstock.queue.decisions.decision import Written
+from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
-from penstock.replication.primary_secondary.node.leader.sender import Sender
+from penstock.replication.primary_secondary.node.leader.leadership import Leadership
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream, weight
+from penstock.replication.primary_secondary.node.roles import Roles
 from penstock.replication.primary_secondary.node.state import ClusterState
 from penstock.wire.frames import Frame
 from penstock.wire.peer_messages import (
@@ -43,21 +45,20 @@ log = logging.getLogger("penstock.backend")
 FromPrimary = Lead | Append | Cut | Image | Batches
 
 
-class Roles(Protocol):
-    """Who leads what, as the words of others change it."""
-
-    sender: Sender
-
-    def stand_down(self, partition_id: int, why: str) -> None: ...
-    def confirmed(self, node: str, rows: list[tuple[int, int, int]]) -> None: ...
-
-
 class Dispatch:
     """The ear of a node."""
 
-    def __init__(self, state: ClusterState, roles: Roles, follower: Follower, moves: ClusterMoves) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        roles: Roles,
+        leadership: Leadership,
+        follower: Follower,
+        moves: ClusterMoves,
+    ) -> None:
         self._state = state
         self._roles = roles
+        self._leadership = leadership
         self._follower = follower
         self.moves = moves
         self._early: dict[int, tuple[str, Lead]] = {}
@@ -169,15 +170,15 @@ class Dispatch:
                 led = self._state.led.get(message.partition)
                 if led is not None and led.epoch == message.epoch and led.is_member(node, message.joined):
                     partition = self._state.parts.catalogue.partitions[message.partition]
-                    self._roles.sender.approach(led, partition, stream, message, self._state.now_ms)
+                    self._leadership.sender.approach(led, partition, stream, message, self._state.now_ms)
             case Refuse():
                 led = self._state.led.get(message.partition)
                 if led is not None and message.epoch > led.epoch:
                     why = f"{node} knows epoch {message.epoch}"
-                    self._roles.stand_down(message.partition, why)
+                    self._roles.happened(message.partition, Event.SUPERSEDED, why)
             case Confirm():
                 stream.taken(message.taken_bytes)
-                self._roles.confirmed(node, message.rows)
+                self._leadership.confirmed(node, message.rows)
             case Lost():
                 led = self._state.led.get(message.partition)
                 if led is not None and led.epoch == message.epoch:
@@ -218,7 +219,8 @@ class Dispatch:
             return
         led = self._state.led.get(partition_id)
         if led is not None and message.epoch > led.epoch:
-            self._roles.stand_down(partition_id, f"{stream.node} leads epoch {message.epoch}")
+            why = f"{stream.node} leads epoch {message.epoch}"
+            self._roles.happened(partition_id, Event.SUPERSEDED, why)
         elif led is not None:
             stream.send(Refuse(partition_id, led.epoch))
         followed = self._follower.partitions.get(partition_id)

@@ -16,6 +16,7 @@ from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position
 from penstock.cluster.layout.sequence_numbers import understood
 from penstock.model.batch import Buffer
 from penstock.replication.interface import Need
+from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.dispatching import Dispatch
 from penstock.replication.primary_secondary.node.fitness import describe, positions
 from penstock.replication.primary_secondary.node.follower.follower import Follower
@@ -56,7 +57,6 @@ class Replication:
         self.lifecycle = LifecycleSending(self.state)
         self.proposer = Proposer(self.state, self.draining)
         self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
-        self.dispatch = Dispatch(self.state, self.leadership, self.follower, self.moves)
         self.roles = Roles(
             self.state,
             started_ms,
@@ -64,9 +64,9 @@ class Replication:
             self.leadership,
             self.follower,
             self.proposer,
-            self.dispatch,
             self.lifecycle,
         )
+        self.dispatch = Dispatch(self.state, self.roles, self.leadership, self.follower, self.moves)
         self._looked_ms = parts.now_ms
         """When it was last tried to act on what waits."""
 
@@ -79,12 +79,14 @@ class Replication:
         self.roles.act()
         self._carry_out()
 
-    def _stand_down(self, partition_id: int, why: str) -> None:
-        self.leadership.stand_down(partition_id, why)
+    def _happened(self, partition_id: int, event: Event, why: str) -> None:
+        self.roles.happened(partition_id, event, why)
         self._carry_out()
 
     def _carry_out(self) -> None:
         """Carries out the effects of what was done: this comes before anything else is."""
+        for partition_id in self.roles.take_followed():
+            self.dispatch.local_is_there(partition_id)
         for partition_id in self.leadership.take_deposed():
             self.moves.deposed(partition_id)
             self.draining.deposed(partition_id)
@@ -140,8 +142,7 @@ class Replication:
 
     def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
-        if partition_id in self.state.led:
-            self._stand_down(partition_id, "what this node has of it is damaged")
+        self._happened(partition_id, Event.DAMAGED, "what this node has of it is damaged")
         followed = self.follower.partitions.get(partition_id)
         if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
             followed.forget_image()
@@ -171,7 +172,7 @@ class Replication:
         self.state.layout.gone(partition, now_ms, unreadable=unreadable)
         if not unreadable:
             self.moves.arrivals.source_gone(partition)
-        self._stand_down(partition, "it is no longer in the layout")
+        self._happened(partition, Event.GONE, "it is no longer in the layout")
         self.proposer.gone(partition)
         self.moves.layout_changed()
 
@@ -186,7 +187,7 @@ class Replication:
         self._parts.now_ms = now_ms
         self.roles.started_ms = started_ms
         for partition_id in list(self.state.led):
-            self._stand_down(partition_id, "the node's lease was lost")
+            self._happened(partition_id, Event.LEASE_LOST, "the node's lease was lost")
 
     def take_proposals(self, now_ms: int) -> list[Proposal]:
         """Changes of the layout that this node wants, each on condition of its version.

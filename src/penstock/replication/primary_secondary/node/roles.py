@@ -1,4 +1,7 @@
-"""What entries of the layout make a node do: lead a partition, follow another node, hold it, or drop it."""
+"""What entries of the layout make a node do: lead a partition, follow another node, hold it, or drop it.
+
+What an entry means for this node is judged here; what is done then, the table in `core/roles.py` says.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import logging
 
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.errors import PenstockError
-from penstock.replication.primary_secondary.node.dispatching import Dispatch
+from penstock.replication.primary_secondary.core.roles import PRIMARY, TRANSITIONS, Event, Role, Step
 from penstock.replication.primary_secondary.node.fitness import has_lost_everything
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
@@ -30,7 +33,6 @@ class Roles:
         leadership: Leadership,
         follower: Follower,
         proposer: Proposer,
-        dispatch: Dispatch,
         lifecycle: LifecycleSending,
     ) -> None:
         self._state = state
@@ -40,8 +42,8 @@ class Roles:
         self._leadership = leadership
         self._follower = follower
         self._proposer = proposer
-        self._dispatch = dispatch
         self._lifecycle = lifecycle
+        self._followed: list[int] = []
         self._to_act: dict[int, None] = {}
         """Partitions whose entry was not acted upon yet."""
 
@@ -68,55 +70,94 @@ class Roles:
             if done:
                 del self._to_act[partition]
 
+    def role(self, partition_id: int) -> Role:
+        """What this node is for a partition now."""
+        if partition_id in self._state.led:
+            return self._state.role_of_led(partition_id)
+        return Role.FOLLOWER if partition_id in self._follower.partitions else Role.ABSENT
+
+    def happened(self, partition_id: int, event: Event, why: str) -> None:
+        """Something other than an entry of the layout may have ended the node's part as the primary."""
+        if Step.STAND_DOWN in TRANSITIONS[self.role(partition_id), event].steps:
+            self._leadership.stand_down(partition_id, why)
+
+    def take_followed(self) -> list[int]:
+        """An effect: partitions that this node follows now; their primaries may have called already."""
+        followed, self._followed = self._followed, []
+        return followed
+
     def _act_on(self, known: KnownEntry) -> bool:
+        partition_id = known.entry.partition
+        self._proposer.look_now(partition_id)
+        role, event = self.role(partition_id), self._event(known.entry)
+        return all(self._take(step, known, event, role) for step in TRANSITIONS[role, event].steps)
+
+    def _event(self, entry: PartitionEntry) -> Event:
+        """What the entry means for this node."""
+        node, led = self._state.node, self._state.led.get(entry.partition)
+        if self._holding.is_of_another_queue(entry):
+            return Event.FOREIGN
+        if (led is not None or node not in entry.replicas) and self._is_over(entry):
+            return Event.OUTDATED
+        if node not in entry.replicas:
+            return Event.TO_DROP if node in entry.leaving else Event.LEFT_OUT
+        if led is not None and led.epoch == entry.epoch and entry.primary in (None, node):
+            return Event.CONFIRMED
+        if entry.primary == node and entry.primary_started_ms == self.started_ms:
+            return Event.ELECTED
+        return Event.NAMED
+
+    def _take(self, step: Step, known: KnownEntry, event: Event, role: Role) -> bool:
+        """Takes a step; False: it is to be taken again later. Raises where the journal has no room."""
         entry = known.entry
         partition_id = entry.partition
-        led = self._state.led.get(partition_id)
-        self._proposer.look_now(partition_id)
-        if self._holding.is_of_another_queue(entry):
-            self._holding.refuse(entry)
-            self._leadership.stand_down(partition_id, "its entry is of another queue")
-            self._follower.unfollow(partition_id)
-            return True
-        if (led is not None or self._state.node not in entry.replicas) and self._is_over(entry):
-            if led is not None:
-                self._leadership.hold_back(led)
-            return True
-        if self._state.node not in entry.replicas:
-            self._leadership.stand_down(partition_id, "this node holds it no more")
-            if self._state.node in entry.leaving:
-                partition = self._state.parts.catalogue.partitions.get(partition_id)
-                if partition is not None and partition.totals.sent and not entry.serving:
-                    log.error(
-                        "partition %(partition)d of %(queue)r is not dropped: according to the layout it never "
-                        "served, but messages were sent to it",
-                        {"partition": partition_id, "queue": entry.queue},
-                    )
-                    return True
-                if partition is not None and not self._lifecycle.may_drop(
-                    partition, entry, led is not None, self._state.now_ms
-                ):
-                    return False
+        match step:
+            case Step.REFUSE:
+                self._holding.refuse(entry)
+            case Step.STAND_DOWN:
+                self._leadership.stand_down(partition_id, _why(event, entry))
+            case Step.HOLD_BACK:
+                self._leadership.hold_back(self._state.led[partition_id])
+            case Step.UPDATE:
+                self._leadership.update(self._state.led[partition_id], known)
+            case Step.LEAD:
+                return self._leadership.lead(known)
+            case Step.FOLLOW:
+                self._follow(entry)
+            case Step.UNFOLLOW:
                 self._follower.unfollow(partition_id)
-                self._holding.drop(partition_id, self._state.now_ms)
-            return True
-        if led is not None and led.epoch == entry.epoch and entry.primary in (None, self._state.node):
-            self._leadership.update(led, known)
-            return True
-        if led is not None:
-            self._leadership.stand_down(
-                partition_id, f"epoch {entry.epoch} has begun, led by {entry.primary}"
-            )
-        if entry.primary == self._state.node and entry.primary_started_ms == self.started_ms:
-            return self._leadership.lead(known)
-        partition = self._holding.hold(entry, self._state.now_ms)
+            case Step.DROP:
+                return self._drop(entry, led=role in PRIMARY)
+            case _:
+                raise ValueError(f"an entry of the layout never makes a node {step}")
+        return True
+
+    def _follow(self, entry: PartitionEntry) -> None:
+        partition_id = entry.partition
+        self._holding.hold(entry, self._state.now_ms)
         is_new = partition_id not in self._follower.partitions
         followed = self._follower.follow(partition_id, entry.epoch)
         if is_new and has_lost_everything(self._state.parts, self._state.node, entry):
             # A log that grows from its first record looks whole at every length; a state that comes in does not.
             followed.needs_whole = True
         self._follower.layout_changed(followed)
-        self._dispatch.local_is_there(partition.partition_id)
+        self._followed.append(partition_id)
+
+    def _drop(self, entry: PartitionEntry, *, led: bool) -> bool:
+        """Removes what is here; `led`: this node led it until now."""
+        partition_id = entry.partition
+        partition = self._state.parts.catalogue.partitions.get(partition_id)
+        if partition is not None and partition.totals.sent and not entry.serving:
+            log.error(
+                "partition %(partition)d of %(queue)r is not dropped: according to the layout it never "
+                "served, but messages were sent to it",
+                {"partition": partition_id, "queue": entry.queue},
+            )
+            return True
+        if partition is not None and not self._lifecycle.may_drop(partition, entry, led, self._state.now_ms):
+            return False
+        self._follower.unfollow(partition_id)
+        self._holding.drop(partition_id, self._state.now_ms)
         return True
 
     def _is_over(self, entry: PartitionEntry) -> bool:
@@ -137,3 +178,12 @@ class Roles:
             {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch, "known_epoch": known},
         )
         return True
+
+
+def _why(event: Event, entry: PartitionEntry) -> str:
+    """Why a node leads a partition no more."""
+    if event is Event.FOREIGN:
+        return "its entry is of another queue"
+    if event in (Event.LEFT_OUT, Event.TO_DROP):
+        return "this node holds it no more"
+    return f"epoch {entry.epoch} has begun, led by {entry.primary}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from penstock.backend.node.parts import NodeParts
 from penstock.cluster.layout.entries import NodeEntry
+from penstock.replication.primary_secondary.core.roles import Role
 from penstock.replication.primary_secondary.node.layout_view import LayoutView
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
@@ -31,6 +32,12 @@ class ClusterState:
         """The time that the node was told last."""
         return self.parts.now_ms
 
+    def role_of_led(self, partition_id: int) -> Role:
+        """What this node is for a partition that it leads."""
+        if self.parts.catalogue.serves is not None and partition_id in self.parts.catalogue.serves:
+            return Role.SERVING
+        return Role.DRAINING if partition_id in self.drains else Role.LEADING
+
     def serves(self, partition_id: int) -> bool:
         """Whether this node leads the partition and takes requests for it."""
         serves = self.parts.catalogue.serves
@@ -44,10 +51,7 @@ class ClusterState:
             return True
         return partition_id in self.drains and partition_id not in self.parts.catalogue.damage
 
-    def drain(self, partition_id: int, *, drains: bool) -> None:
+    def drain(self, partition_id: int) -> None:
         """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
-        if not drains:
-            self.drains.discard(partition_id)
-        elif partition_id not in self.drains:
-            self.drains.add(partition_id)
-            self.parts.movers.add(partition_id)
+        self.drains.add(partition_id)
+        self.parts.movers.add(partition_id)

@@ -10,8 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from penstock.backend.logs import membership as log_membership
-from penstock.backend.send import sends
 from penstock.backend.upkeep.upkeep_times import earliest
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.layout.sequence_numbers import acts_synchronously, may_give_out
@@ -20,6 +18,7 @@ from penstock.model.records import EpochBegan, SettingsChanged
 from penstock.queue.decisions.decision import Written
 from penstock.replication.interface import Need
 from penstock.replication.primary_secondary.core.primary import Primary
+from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.fitness import is_fit
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
@@ -28,10 +27,10 @@ from penstock.replication.primary_secondary.node.leader.number_skips import begi
 from penstock.replication.primary_secondary.node.leader.read_proofs import ReadProofs
 from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition, Sender
+from penstock.replication.primary_secondary.node.leader.service import Service
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.replication.primary_secondary.node.proposing import Proposer
 from penstock.replication.primary_secondary.node.state import ClusterState
-from penstock.wire.messages import Failed
 
 log = logging.getLogger("penstock.backend")
 
@@ -46,6 +45,7 @@ class Leadership:
         self.proposer = proposer
         self._recent = RecentEntries(state.parts.logbook.note_written())
         self.sender = Sender(state.parts.store, self._recent, state.parts.captures)
+        self._service = Service(state)
         self._reads = ReadProofs(state, self.sender)
         self._deposed: list[int] = []
         self.lease_until_ms = 0
@@ -238,24 +238,18 @@ class Leadership:
         )
         deleted = known is not None and known.entry.deleted
         closed = led.closes or (known is not None and known.entry.expiry == "closed")
-        serves = acts and not deleted and not closed
-        assert parts.catalogue.serves is not None
-        if serves and partition_id not in parts.catalogue.serves:
-            parts.catalogue.serves.add(partition_id)
-            parts.idle.forget(partition_id)  # its use is not known here: it counts from now on
-            partition = parts.catalogue.partitions[partition_id]
-            parts.timed.add(partition_id)
-            if partition.moves:
-                parts.movers.add(partition_id)
-            log_membership.restore(parts, [partition], self.state.now_ms)
-        elif not serves and partition_id in parts.catalogue.serves:
-            self._turn_away(partition_id)
         is_kept = (
             known is not None
             and known.entry.abandoned
             and parts.catalogue.partitions[partition_id].totals.sent
         )
-        self.state.drain(partition_id, drains=acts and deleted and not is_kept)
+        serves = acts and not deleted and not closed
+        if serves:
+            self._service.may(partition_id, Event.MAY_SERVE)
+        elif acts and deleted and not is_kept:
+            self._service.may(partition_id, Event.MAY_DRAIN)
+        else:
+            self._service.may(partition_id, Event.MAY_NEITHER)
         for call in led.take_everywhere():
             call()
         parts.outbox.replicated(partition_id, self.state.parts.connections)
@@ -278,7 +272,7 @@ class Leadership:
             {"partition": partition_id, "epoch": led.epoch, "reason": why},
         )
         led.cursors.clear()  # nothing is sent any more, and no state is made: another one may take its place, or none
-        self._turn_away(partition_id)
+        self._service.turn_away(partition_id)
         self.state.drains.discard(partition_id)
         self.state.parts.idle.forget(partition_id)
         self._recent.forget(partition_id)
@@ -295,20 +289,7 @@ class Leadership:
     def close(self, led: LedPartition) -> None:
         """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
         led.closes = True
-        self._turn_away(led.partition_id)
-
-    def _turn_away(self, partition_id: int) -> None:
-        """Whoever waits at the partition is sent elsewhere."""
-        parts = self.state.parts
-        assert parts.catalogue.serves is not None
-        parts.catalogue.serves.discard(partition_id)
-        parts.movers.discard(partition_id)
-        error = PenstockError(
-            ErrorCode.NOT_PRIMARY, f"this node does not lead partition {partition_id} any more"
-        )
-        for waiter in parts.leave_queue(partition_id):
-            parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
-        sends.end_held(parts, parts.held_sends.drop_queue(partition_id), error)
+        self._service.turn_away(led.partition_id)
 
     # -- replicas --------------------------------------------------------------------------------------------
 
