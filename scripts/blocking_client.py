@@ -271,6 +271,8 @@ def _call(twin: Twin, node: Function, returned: str, handed: list[str], *, waits
             return f"try:\n    return {call}\nexcept StopAsyncIteration:\n    raise StopIteration from None"
         case "__aexit__" | "aclose" | "close":
             return f"self._bridge.end({', '.join([target, *handed])})"
+        case _:
+            pass
     if node.name in twin.direct:
         call = f"{target}({', '.join(handed)})"
     elif any(one.startswith("**") for one in handed):  # which no generic type can carry

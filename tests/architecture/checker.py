@@ -83,6 +83,8 @@ def check(root: Path) -> list[Violation]:
             continue
         violations += check_layers(module, names)
         violations += check_world(module)
+        violations += check_layout(module)
+        violations += check_callbacks(module)
     violations += check_cycles(modules, names)
     return sorted(set(violations))
 
@@ -245,6 +247,53 @@ def check_dice(module: Module) -> Iterator[Violation]:
             seeds = [*node.args, *(keyword.value for keyword in node.keywords)]
             if all(isinstance(seed, ast.Constant) and seed.value is None for seed in seeds):
                 yield Violation(module.path, node.lineno, message % "random.Random()")
+
+
+def check_layout(module: Module) -> Iterator[Violation]:
+    """Nobody decides by the layout's facts, or takes its keys apart, but those who may."""
+    layout = [item.target for item in module.imports if item.target.startswith("penstock.cluster.layout.")]
+    facts = rules.FACTS | (rules.FACTS_WHERE_THE_LAYOUT_IS_READ if layout else set())
+    prefixes_here = {
+        item.bound_name
+        for item in module.imports
+        if item.target.removeprefix("penstock.cluster.layout.entries.") in rules.LAYOUT_PREFIXES
+    }
+    for node in ast.walk(module.tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in facts
+            and not _is_in(module, rules.MAY_READ_FACTS)
+        ):
+            text = f"`{module.package}` may not decide by the layout's `{node.attr}`: ask `cluster/layout/serving.py`"
+            yield Violation(module.path, node.lineno, text)
+        is_cut = (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("startswith", "removeprefix")
+            and any(isinstance(one, ast.Name) and one.id in prefixes_here for one in node.args)
+        )
+        if isinstance(node, ast.Call) and is_cut and not _is_in(module, rules.MAY_CUT_LAYOUT_KEYS):
+            text = "only `cluster/layout/decoder.py` takes the keys of the layout apart"
+            yield Violation(module.path, node.lineno, text)
+
+
+def _is_in(module: Module, names: tuple[str, ...]) -> bool:
+    return any(module.name == name or module.name.startswith(name + ".") for name in names)
+
+
+def check_callbacks(module: Module) -> Iterator[Violation]:
+    """An attribute that holds a function is given it when the object is made, by whoever makes it."""
+    if module.package not in rules.NO_ASSIGNED_CALLBACKS:
+        return
+    for node in ast.walk(module.tree):
+        if (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Attribute)
+            and isinstance(node.value, ast.Lambda | ast.Constant)
+            and ast.unparse(node.annotation).startswith("Callable[")
+        ):
+            text = f"`{node.target.attr}` is a callback for others to assign: let them take an effect"
+            yield Violation(module.path, node.lineno, text)
 
 
 # --- names --------------------------------------------------------------------------------------------------

@@ -135,6 +135,25 @@ MODULE_MAY_ALSO_TOUCH: dict[str, set[str]] = {
     "penstock.metadata.store.etcd_tls": {"network"},
 }
 
+# --- who decides by the layout ------------------------------------------------------------------------------
+# Which node is the primary of a partition, under which epoch, and which replicas are in sync: others ask `cluster/layout/serving.py`
+# or the interface of the replication model.
+
+FACTS = {"primary", "primary_started_ms", "in_sync", "in_sync_before", "serving", "hand_over_to"}
+FACTS_WHERE_THE_LAYOUT_IS_READ = {"epoch"}  # elsewhere an epoch may be another thing's
+MAY_READ_FACTS = (
+    *("penstock.replication.primary_secondary", "penstock.cluster.layout", "penstock.cluster.manager"),
+    *("penstock.cli", "penstock.metrics"),  # they show them
+    "penstock.simulation",  # it checks them
+)
+
+# The keys of the layout's entries: only the decoder takes them apart.
+LAYOUT_PREFIXES = {"NODES", "QUEUES", "PARTITIONS", "DRAINS", "POSITIONS", "UNCLEAN", "CAPACITY"}
+MAY_CUT_LAYOUT_KEYS = ("penstock.cluster.layout.decoder", "penstock.simulation")
+
+# What one part decides for another is an effect that is taken, and no callback that others put into an attribute.
+NO_ASSIGNED_CALLBACKS = {"backend", "cluster", "replication", "replication.primary_secondary.node"}
+
 # --- size and names -----------------------------------------------------------------------------------------
 
 LINES_AT_MOST = 400

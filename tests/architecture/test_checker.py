@@ -251,6 +251,49 @@ def test_even_seeded_dice_are_reported_elsewhere(tmp_path: Path, package: str) -
 # --- size, names, syntax ------------------------------------------------------------------------------------
 
 
+# --- who decides by the layout ------------------------------------------------------------------------------
+
+
+def test_what_only_the_layout_and_the_model_decide_by_is_reported_elsewhere(tmp_path: Path) -> None:
+    source = "from penstock.cluster.layout.entries import PartitionEntry\nentry.primary\nentry.in_sync\nentry.epoch\n"
+    found = plant(
+        tmp_path,
+        routing__one=source,
+        cluster__membership__one=source,
+        cluster__layout__one=source,
+        cluster__manager__one=source,
+        simulation__one=source,
+    )
+    assert [(one.path.removeprefix("penstock/"), one.line) for one in found] == [
+        (file, line) for file in ("cluster/membership/one.py", "routing/one.py") for line in (2, 3, 4)
+    ]
+
+
+def test_an_epoch_of_something_else_is_free(tmp_path: Path) -> None:
+    assert not plant(tmp_path, client__log="hand.epoch\n", cluster__membership__campaign="self.epoch\n")
+
+
+@pytest.mark.parametrize("call", ["key.startswith(NODES)", "key.removeprefix(NODES)"])
+def test_keys_of_the_layout_are_taken_apart_in_one_place(tmp_path: Path, call: str) -> None:
+    source = f"from penstock.cluster.layout.entries import NODES\n{call}\n"
+    found = plant(tmp_path, routing__one=source, cluster__layout__decoder=source)
+    assert texts(found) == ["only `cluster/layout/decoder.py` takes the keys of the layout apart"]
+
+
+@pytest.mark.parametrize("value", ["lambda: None", "None"])
+def test_a_callback_that_others_assign_is_reported(tmp_path: Path, value: str) -> None:
+    source = (
+        f"class Machine:\n    def __init__(self):\n        self.done: Callable[[], None] | None = {value}\n"
+    )
+    found = plant(tmp_path, cluster__one=source, runtime__one=source)
+    assert texts(found) == ["`done` is a callback for others to assign: let them take an effect"]
+
+
+def test_a_function_that_is_handed_over_is_free(tmp_path: Path) -> None:
+    source = "class Machine:\n    def __init__(self, done):\n        self._done: Callable[[], None] = done\n"
+    assert not plant(tmp_path, cluster__one=source)
+
+
 def test_a_file_may_reach_the_ratchet_and_not_pass_it(tmp_path: Path) -> None:
     longest = "x = 1\n" * rules.LINES_AT_MOST
     violations = plant(tmp_path, model__fits=longest, model__grew=longest + "x = 1\n")

@@ -214,7 +214,7 @@ class ClusterMap:
         if server is None:
             return None
         address = self._last_known.get(server.node)
-        return Leader(server.node, address, server.epoch) if address is not None else None
+        return server.at(address) if address is not None else None
 
     def reader_door(self, partition: int) -> str:
         """Where the log of a partition is read with a ticket; empty where nobody is known to take one."""

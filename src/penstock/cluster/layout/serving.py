@@ -12,15 +12,8 @@ from typing import NamedTuple
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 
 
-class Server(NamedTuple):
-    """The primary that serves a partition, and since which change of the primary."""
-
-    node: str
-    epoch: int
-
-
 class Leader(NamedTuple):
-    """The same, and where the node is."""
+    """The primary that serves a partition, where it is, and since which change of the primary."""
 
     node: str
     address: str
@@ -29,6 +22,17 @@ class Leader(NamedTuple):
     def was_before(self, other: Leader) -> bool:
         """Whether another primary took the partition over from this one."""
         return self.epoch < other.epoch
+
+
+class Server(NamedTuple):
+    """The same, without its address."""
+
+    node: str
+    epoch: int
+
+    def at(self, address: str) -> Leader:
+        """The same, with its address."""
+        return Leader(self.node, address, self.epoch)
 
 
 def server_of(entry: PartitionEntry) -> Server | None:

@@ -12,7 +12,8 @@ from collections import deque
 from typing import NamedTuple
 
 from penstock.cluster.layout.changes import Change
-from penstock.cluster.layout.entries import CAPACITY, NODES, POSITIONS, UNCLEAN
+from penstock.cluster.layout.decoder import capacity_of_key, node_of_key
+from penstock.cluster.layout.entries import NODES, POSITIONS, UNCLEAN
 from penstock.cluster.layout.view import PREFIX, ClusterView
 from penstock.cluster.manager.decide import DEFAULT_SETTINGS, decide, unsettled
 from penstock.cluster.manager.settings import ManagerSettings
@@ -68,9 +69,9 @@ class ManagerLoop:
             return
         lives = self.view.members.lives
         self.view.apply(key, value, version, now_ms)
-        if key.startswith(CAPACITY):
+        if capacity_of_key(key) is not None:
             return
-        if key.startswith(NODES) and self.view.members.lives == lives:
+        if node_of_key(key) is not None and self.view.members.lives == lives:
             return  # a node only says how busy it is, which can wait for the next look
         self._has_news = True
         if self._look_ms is not None:
