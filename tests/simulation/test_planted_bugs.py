@@ -40,6 +40,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "deletion-forgets-delayed": (13, 49),
     "deletion-drops-dead-letters": (92, 156),
     "deletion-removes-what-moves": (13, 49),
+    "sources-hear-nothing": (2, 79),
     "departure-before-arrival": (2, 5),
     "restart-repeats-moves": (1, 3),
     "moves-forget-the-first-home": (1, 2),

@@ -192,6 +192,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_deletion.removes_what_moves,
         _rescues,
     ),
+    "sources-hear-nothing": PlantedBug(
+        "I6",
+        "a queue is deleted, and its sources do not hear what has arrived in it",
+        planted_deletion.sources_hear_nothing,
+        lambda scenario: scenario.deletes_targets,
+    ),
     "departure-before-arrival": PlantedBug(
         "I6",
         "a moved message leaves its queue some turns before it is in the other",

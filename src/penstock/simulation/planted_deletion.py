@@ -119,3 +119,28 @@ def takes_in_late() -> Sequence[Patch]:
 def freeing_takes_the_messages() -> Sequence[Patch]:
     """Tables that a purge gave up are taken apart with the messages of their partition, which goes on with them."""
     return [(taking_apart, "_NOT_ITS_OWN", "")]
+
+
+def gives_up_the_unsettled() -> Sequence[Patch]:
+    """A primary gives a partition of a deleted queue up before its sources know what has arrived in it."""
+
+    def settle(self: Arrivals, target: Partition, now_ms: int) -> bool:
+        return True
+
+    return [(Arrivals, "settle", settle)]
+
+
+def sources_hear_nothing() -> Sequence[Patch]:
+    """A queue is deleted, and its sources do not hear what has arrived in it."""
+
+    def settle_sources(parts: NodeParts, target: Partition, now_ms: int) -> bool:
+        return True
+
+    def settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
+        pass
+
+    return [
+        (administration, "settle_sources", settle_sources),
+        (moves, "settle_sources", settle_sources),
+        (moves, "_settle_with_deleted", settle_with_deleted),
+    ]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal, NamedTuple, get_args
 
-from penstock.model.records import CATALOGUE, CatalogueRecord, QueueRecord, decode_record
+from penstock.model.records import CATALOGUE, CatalogueRecord, QueueRecord, Sent, decode_record
 from penstock.storage.disk import DiskFullError
 from penstock.storage.entry import BATCH, CUT, IMAGE, RECORD
 from penstock.storage.errors import JournalBusyError, JournalExhaustedError
@@ -46,6 +46,8 @@ class Refusals:
     def __init__(self) -> None:
         self._armed: list[Refusal] = []
         self._seen: list[int] = []
+        self.lets_arrive: int | None = None
+        """How many messages may still move into queues, for as long as somebody hunts (`dead_letter_hunts.py`); None: all."""
         self.refused: Callable[[Refusal, str], None] = lambda refusal, what: None
         """Told of every append that was refused."""
         self.reserve_begun: Callable[[], None] = lambda: None
@@ -58,18 +60,23 @@ class Refusals:
 
     def disarm(self) -> None:
         """Nothing is refused any more."""
-        self._armed, self._seen = [], []
+        self._armed, self._seen, self.lets_arrive = [], [], None
 
     @property
     def is_armed(self) -> bool:
         """Whether anything may be refused."""
-        return bool(self._armed)
+        return bool(self._armed) or self.lets_arrive is not None
 
     def error_for(self, kind: int, partition: int, head: bytes, *, reserve: bool) -> Exception | None:
         """What an append is refused with; None: it is not."""
-        if not self._armed:
+        if not self.is_armed:
             return None
-        what = "" if kind != RECORD else type(decode_record(head)).__name__
+        record = decode_record(head) if kind == RECORD else None
+        if isinstance(record, Sent) and record.origin is not None and self.lets_arrive is not None:
+            if not self.lets_arrive:
+                return JournalBusyError("simulated")
+            self.lets_arrive -= 1
+        what = type(record).__name__ if record is not None else ""
         for place, refusal in enumerate(self._armed):
             if not _is_meant(refusal, kind, partition, what):
                 continue

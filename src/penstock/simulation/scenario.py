@@ -85,6 +85,15 @@ class Scenario:
         return self.duration_ms % 6 == 1 and not disturbed and not self.kind
 
     @property
+    def deletes_targets(self) -> bool:
+        """Whether queues are deleted in the middle of a move into them (`dead_letter_hunts.py`). With dice of their own."""
+        faults = self.faults
+        harmed = faults.refusals_ms or faults.bit_flips_ms or faults.misplaced_ms or faults.full_disk_ms
+        is_quiet = not (harmed or self.flood or self.kind)
+        fed = any(plan.settings.max_receives is not None for plan in self.queues)
+        return fed and is_quiet and Random(f"deleted targets: {self.duration_ms}").random() < 0.4
+
+    @property
     def is_impatient(self) -> bool:
         """Whether clients give connections up that stall: in some of the runs with broken ones. With dice of their own."""
         return self.faults.disconnects_ms > 0 and Random(f"impatience: {self.duration_ms}").random() < 0.15

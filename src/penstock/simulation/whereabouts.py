@@ -205,6 +205,17 @@ class Whereabouts:
         target = settings.dead_letter_queue
         return target is not None and not self._is_gone(target)
 
+    def doubled(self) -> Iterator[str]:
+        """Messages that arrived more than once, in the next queue of a name as well as in one that was deleted, say.
+
+        An unclean election may lose that a message has arrived, or that it has left.
+        """
+        for (partition, number), arrivals in self._arrivals.items():
+            logs = [self._replayed[one].log for one in (partition, *dict(arrivals)) if one in self._replayed]
+            if len(arrivals) > 1 and not any(log.unclean for log in logs):
+                places = [f"{place} of partition {one}" for one, place in arrivals]
+                yield f"{number} of partition {partition} arrived more than once: {', '.join(places)}"
+
     def dropped(self) -> Iterator[str]:
         """Partitions that were dropped with messages that were to leave them."""
         yield from self._broken

@@ -15,6 +15,7 @@ from penstock.simulation import opened_ledger
 from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
+from penstock.simulation.dead_letter_hunts import DeadLetterHunter
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.faults import Faults
 from penstock.simulation.history import History
@@ -178,6 +179,9 @@ class World:
             self.tasks.start(operator.run())
         if self.visitor is not None:
             self.tasks.start(self.visitor.run())
+        if scenario.deletes_targets:
+            dice = Random(f"{self.seed} deleted targets")
+            self.tasks.start(DeadLetterHunter(stage, self.machine, dice, self.faults.counts).run())
         if (weighted := draw_weighted(stage, self.seed)) is not None:
             self.tasks.start(weighted.run())
 

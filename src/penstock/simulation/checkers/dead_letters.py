@@ -28,7 +28,7 @@ def check(history: History) -> Iterator[Violation]:
                 f"{message.life.dead_letter_queues()} and is in neither place",
             )
     if history.whereabouts is not None:
-        for sentence in history.whereabouts.dropped():
+        for sentence in (*history.whereabouts.dropped(), *history.whereabouts.doubled()):
             yield Violation(NAME, history.ended_ms, sentence)
     yield from _both(history)
     for delivery in history.deliveries:

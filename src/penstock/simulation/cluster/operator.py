@@ -68,10 +68,6 @@ class ClusterOperator(Operator):
         """Changes some settings of a queue."""
         yield from self._alter(life)
 
-    def delete(self, life: QueueLife) -> Steps[None]:
-        """Deletes a queue and makes it again."""
-        yield from self._delete(life)
-
     def _alter(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random
         current = life.settings[-1]

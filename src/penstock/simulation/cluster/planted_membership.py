@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.cluster.layout.entries import NEXT_ID
@@ -13,8 +13,11 @@ from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Outcome, Renewed
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.store.interface import Change, Listing
+from penstock.replication.primary_secondary.core.primary import Primary
+from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.routing import creating, deleting
 from penstock.routing.context import FreeIds
+from penstock.simulation.cluster.member_hunts import adds_again
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.steps.step import Look, Put, Reply, Steps, Stored
@@ -147,6 +150,21 @@ def only_says_deleted() -> Sequence[Patch]:
     return [(deleting, "delete", delete)]
 
 
+def takes_former_replicas() -> Sequence[Patch]:
+    """A primary takes any replica of a node for the one that it knows."""
+
+    def set_replicas(
+        self: Primary, replicas: Iterable[str], joined: Mapping[str, int], now_ms: int
+    ) -> set[str]:
+        return real(self, replicas, {}, now_ms)
+
+    def is_member(self: LedPartition, node: str, joined: int | None) -> bool:
+        return node in self.primary.followers
+
+    real = Primary.set_replicas
+    return [(Primary, "set_replicas", set_replicas), (LedPartition, "is_member", is_member)]
+
+
 def _is_besieged(scenario: ClusterScenario) -> bool:
     return bool(scenario.store.siege_ms)
 
@@ -180,6 +198,12 @@ def _writes_late(scenario: ClusterScenario) -> bool:
 
 
 MEMBERSHIP_BUGS: dict[str, MembershipBug] = {
+    "former-replicas-count": MembershipBug(
+        ("I10",),
+        "a primary takes a replica that was added again for the former one of its node",
+        takes_former_replicas,
+        adds_again,
+    ),
     "count-lease-from-answer": MembershipBug(
         ("lease", "manager", "I8"),
         "a lease is counted from the answer to a renewal, and not from before it was asked for",

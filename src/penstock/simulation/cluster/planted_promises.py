@@ -141,6 +141,12 @@ PROMISE_BUGS = {
         carries_old_settings,
         lambda scenario: scenario.has_rivals,
     ),
+    "deleted-targets-go-unsettled": PromiseBug(
+        ("I6",),
+        "a partition of a deleted queue is given up before its sources know what has arrived in it",
+        planted_deletion.gives_up_the_unsettled,
+        lambda scenario: scenario.unsettles_targets,
+    ),
     "gone-targets-count-as-reached": PromiseBug(
         ("I1", "I6"),
         "messages leave their queue when the one that they were to go to is deleted, and are nowhere",

@@ -65,6 +65,8 @@ class ClusterScenario:
     """Whether several operators change the same queue at once."""
     remakes_targets: bool = False
     """Whether queues are deleted and made again while messages are on their way to them (`move_hunts.py`)."""
+    unsettles_targets: bool = False
+    """Whether they are deleted while the answer of such a queue does not arrive, for long (`move_hunts.py`)."""
     unclean: bool = False
     """Whether an operator allows unclean elections of that queue."""
 
@@ -274,6 +276,11 @@ def _remake_targets(scenario: ClusterScenario) -> None:
     if fed and not is_quiet and not scenario.loose_dead_letters and dice.random() < 0.5:
         scenario.remakes_targets = True
         faults.slow_network = True  # what is sent can be seen on its way
+    elif fed and not is_quiet and not scenario.loose_dead_letters and not scenario.keeps_numbers:
+        scenario.unsettles_targets = True
+        base.duration_ms += 6_000
+        scenario.faults = ClusterFaultPlan(slow_network=True, slow_disk_ms=faults.slow_disk_ms)
+        scenario.store = StoreFaultPlan()
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:

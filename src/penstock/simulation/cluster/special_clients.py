@@ -6,6 +6,7 @@ from collections import Counter
 from random import Random
 
 from penstock.simulation.cluster.library_consumers import LibraryConsumers
+from penstock.simulation.cluster.member_hunts import MemberHunter, adds_again
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
@@ -30,6 +31,7 @@ class SpecialClients:
         stage: ClusterStage,
         hunter: NumberHunter,
         moves: MoveHunter,
+        members: MemberHunter,
         seed: int,
         counts: Counter[str],
     ) -> None:
@@ -37,7 +39,9 @@ class SpecialClients:
         self._seed = seed
         self._counts = counts
         self._moves = moves
+        self._members = members if adds_again(scenario) else None
         self._remakes_targets = scenario.remakes_targets
+        self._unsettles_targets = scenario.unsettles_targets
         self._replicas = replicas = scenario.replicas
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
@@ -59,6 +63,8 @@ class SpecialClients:
             yield from self.keeping.keepers.create()
         if self.metered is not None:
             yield from self.metered.create()
+        if self._members is not None:
+            yield from self._members.create(self._stage, self._replicas)
 
     def start(self) -> None:
         """They begin."""
@@ -73,12 +79,18 @@ class SpecialClients:
         if (weighted := draw_weighted(self._stage, self._seed)) is not None:
             self._stage.tasks.start(weighted.run())
         start_rivals(self._stage, self._seed, self._replicas, self._counts)
+        operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
         if self._remakes_targets:
-            operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
             self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
+        if self._unsettles_targets:
+            self._moves.hunt_unsettled(_REMADE_EVERY_MS, self._stage, operator)
+        if self._members is not None:
+            self._members.hunt_members()
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
         self._moves.over = True
+        if self._members is not None:
+            self._members.over = True
         if self.keeping is not None:
             self.keeping.hunter.over = True

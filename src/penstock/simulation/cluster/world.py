@@ -17,10 +17,12 @@ from penstock.simulation.cluster.aimed_hunts import AimedHunter
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
+from penstock.simulation.cluster.in_sync_checked import InSyncCheck
 from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.member_hunts import MemberHunter
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.move_hunts import MoveHunter
@@ -108,6 +110,7 @@ class ClusterWorld:
                 machine, self.witness, self.history, partial(self._is_harmed, machine), self._violated
             )
             self.machines[name] = machine
+        self.in_sync = InSyncCheck(self.metadata, self.witness, self.machines, schedule)
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
         self.tasks = Tasks(schedule)
@@ -139,7 +142,8 @@ class ClusterWorld:
         self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         moves = MoveHunter(*surroundings, Random(f"{seed} targets"), trace)
-        self.special = SpecialClients(scenario, self.stage, hunter, moves, seed, self.faults.counts)
+        members = MemberHunter(*surroundings, Random(f"{seed} members"), trace)
+        self.special = SpecialClients(scenario, self.stage, hunter, moves, members, seed, self.faults.counts)
         self.violations: list[Violation] = []
 
     def run(self) -> Outcome:
@@ -306,7 +310,7 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
-        if self.scenario.has_rivals or self.scenario.remakes_targets:
+        if self.scenario.has_rivals or self.scenario.remakes_targets or self.scenario.unsettles_targets:
             self.stage.answers.mark_deletions(history)
         self.history.say_when_sent()
         self._gather_logs()
@@ -315,7 +319,7 @@ class ClusterWorld:
         history.whereabouts = Whereabouts(logs, history.lives.values(), self.witness.written())
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
-        self.violations += self.members.check_lives()
+        self.violations += [*self.members.check_lives(), *self.in_sync.violations]
         broken = list(layout_history.broken(self.members.history))
         broken += [f"{who} does not know what the store has" for who in self.members.differing_followers()]
         self.violations += [Violation("I11", self.schedule.now_ms, sentence) for sentence in broken]

@@ -88,6 +88,10 @@ class Operator:
                 delays = stage.queues.get("delays") if random.random() < 0.5 else None
                 yield from self._delete(delays or life)
 
+    def delete(self, life: QueueLife) -> Steps[None]:
+        """Deletes a queue and makes it again."""
+        yield from self._delete(life)
+
     def _peek(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random
         wanted = None

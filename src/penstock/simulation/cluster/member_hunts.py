@@ -1,0 +1,98 @@
+"""A hunt for memberships: a replica is taken off its node and added again, and its primary hears of neither step alone.
+
+The node drops what it has in between, so the new replica is empty. A primary that took it for the former one would put it in sync.
+Nobody uses the partitions that are hunted: what the former replica confirmed is everything that there is.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.manager.office import OFFICE
+from penstock.cluster.membership.campaign import OFFICES
+from penstock.model.settings import QueueSettings
+from penstock.simulation.cluster.hunts import Hunter
+from penstock.simulation.cluster.metadata import Trouble
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import CreateQueue, QueueDescription
+
+QUEUE = "added-again"
+_STEP_MS = 6_000
+"""The manager leaves an entry alone that was changed lately."""
+
+
+def adds_again(scenario: ClusterScenario) -> bool:
+    """Whether there is such a hunt. With dice of its own."""
+    faults, store, base = scenario.faults, scenario.store, scenario.base
+    is_hunted = faults.hunt is not None or scenario.hunted is not None
+    is_moved = scenario.remakes_targets or scenario.unsettles_targets or scenario.keeps_numbers
+    is_harmed = (
+        faults.flips_ms or faults.crashes_ms or faults.store_away_ms or store.siege_ms or store.coup_ms
+    )
+    is_free = not (is_hunted or is_moved or is_harmed or base.kind)
+    has_room = scenario.replicas == scenario.nodes == 3 and base.duration_ms > 6_000
+    return is_free and has_room and Random(f"again: {base.duration_ms}").random() < 0.8
+
+
+class MemberHunter(Hunter):
+    """Takes replicas off a node, and lets it have them again."""
+
+    def create(self, stage: Stage, replicas: int) -> Steps[None]:
+        """Makes the queue that is hunted."""
+        client = stage.client("member hunter")
+        for _ in range(100):
+            reply = yield Ask(client, CreateQueue(QUEUE, QueueSettings(replicas=replicas, partitions=3)))
+            if stage.stopping or (reply is not None and isinstance(reply.answer, QueueDescription)):
+                return
+            yield Pause(100)
+
+    def hunt_members(self) -> None:
+        """Begins."""
+        self._tasks.start(self._hunt_members())
+
+    def _hunt_members(self) -> Steps[None]:
+        while not self._is_over():
+            yield Pause(self._random.randint(100, 600))
+            found = [
+                entry
+                for entry in self._entries().values()
+                if entry.queue == QUEUE
+                and entry.serving == entry.epoch
+                and entry.primary != self._manager()
+                and len(entry.in_sync) == len(entry.replicas) == len(self._machines)
+                and all(self._machines[name].is_up for name in entry.replicas)
+            ]
+            if found and not self._is_over():
+                yield from self._add_again(self._random.choice(found))
+
+    def _manager(self) -> str:
+        office = self._metadata.entries.get(OFFICES + OFFICE)
+        return office.value.decode() if office is not None else ""
+
+    def _add_again(self, entry: PartitionEntry) -> Steps[None]:
+        primary = entry.primary or ""
+        node = self._random.choice([name for name in entry.replicas if name != primary])
+        self._say(
+            f"{node} loses its replica of partition {entry.partition} and gets it again; {primary} hears nothing"
+        )
+        self._operators.counts["hunt: replica added again"] += 1
+        deaf = self._metadata.troubles[primary] = Trouble(deaf=True)
+        self._operators.drain(node)
+        yield from self._until(lambda: node not in self._now(entry).replicas, _STEP_MS)
+        yield from self._until(lambda: node not in self._now(entry).leaving, _STEP_MS)
+        if not self._is_over():
+            self._operators.undrain(node)
+        yield from self._until(lambda: node in self._now(entry).replicas, _STEP_MS)
+        yield Pause(self._random.choice((0, 0, 20, 200)))
+        if self._metadata.troubles.get(primary) is deaf:
+            del self._metadata.troubles[primary]
+        if self._is_over():
+            return
+        self._metadata.compact()  # it hears of the entry as it is now
+        for stream in list(self._metadata.streams):
+            if stream.who == primary:
+                stream.end("unavailable")
+        yield from self._until(lambda: node in self._now(entry).in_sync, _STEP_MS)
