@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from penstock.model.runs import intersection, normalized
 from penstock.simulation.machine import Machine
 from penstock.simulation.message_history import QueueLife, Span
 from penstock.simulation.tasks import Pause, Steps
@@ -60,10 +59,10 @@ class DeadLetterHunter:
         partitions = node._parts.catalogue.partitions if node is not None else {}
         for target in partitions.values():
             life = self._stage.queues.get(target.name)
-            for source_id, runs in target.origins if life is not None else ():
+            for source_id, _ in target.origins if life is not None else ():
                 source = partitions.get(source_id)
                 moving = source.moves.values() if source is not None else ()
                 is_there = life is not None and life.queue_id == target.queue_id
-                if is_there and any(intersection(normalized(moves), runs) for moves in moving):
+                if is_there and any(target.origins.arrived(source_id, runs) for runs in moving):
                     return life
         return None
