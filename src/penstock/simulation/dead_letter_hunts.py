@@ -62,7 +62,7 @@ class DeadLetterHunter:
             for source_id, _ in target.origins if life is not None else ():
                 source = partitions.get(source_id)
                 moving = source.moves.values() if source is not None else ()
-                is_there = life is not None and life.queue_id == target.queue_id
-                if is_there and any(target.origins.arrived(source_id, runs) for runs in moving):
+                is_there = life is not None and life.queue_id == target.partition_id
+                if is_there and any(target.origins.arrived(source_id, list(runs)) for runs in moving):
                     return life
         return None
