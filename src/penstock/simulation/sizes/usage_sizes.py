@@ -19,7 +19,7 @@ USAGE = (
         "BLOCK_EVENTS",
         (1, 3),
         "rows of answers that leave together, written as one entry or as several",
-        ("frontend.usage.recorded_answers",),
+        ("frontend.usage.record_usage",),
     ),
     Size(
         "usage.spool",
