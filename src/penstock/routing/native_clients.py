@@ -12,8 +12,9 @@ import msgspec
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.routing.subscription import Engine, Later, Replied, Subscription
+from penstock.routing.subscription import Engine, Replied, Subscription
 from penstock.wire import messages
+from penstock.wire.later import Later
 from penstock.wire.refusals import hello_first
 from penstock.wire.send_order import SendOrder
 

@@ -12,6 +12,7 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.receives_ahead import receives_at_once
+from penstock.wire.later import Later, Timer
 from penstock.wire.messages import Answer, Delivery, Receive, Request, Subscribe
 
 WAIT_MS = 20_000
@@ -45,18 +46,6 @@ class Engine(Protocol):
     def cancel(self, ticket: int) -> None:
         """A receive that waits need not wait any longer; its `done` is still called."""
         ...
-
-
-class Timer(Protocol):
-    """Something that is to be done later."""
-
-    def cancel(self) -> None:
-        """It is not done."""
-        ...
-
-
-Later = Callable[[float, Callable[[], None]], Timer]
-"""Does something after so many seconds."""
 
 
 class Subscription:

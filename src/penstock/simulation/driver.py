@@ -49,6 +49,7 @@ class Host(Protocol):
     trap: Trap | None
 
     def write(self, connection: int, data: bytes) -> None: ...
+    def congestion_changed(self, congested: bool) -> None: ...
     def read_on(self) -> bool:
         """Takes what was held back; True if there is more of it."""
 
@@ -128,6 +129,10 @@ class SimulatedDriver:
         except Exception as error:
             self._host.failed(error)
 
+    def came(self, requests: int) -> None:
+        """So many requests came since the last turn."""
+        self.turns.requests += requests
+
     def wake(self) -> None:
         """Pumps once, after everything that arrived in this turn."""
         if not self._pump_is_due:
@@ -183,6 +188,8 @@ class SimulatedDriver:
 
     def _turn(self, node: Node) -> None:
         self.turns.run()
+        if self.ended:  # by what was read on in the middle of it
+            return
         self._note_unflushed(node)
         self._turned(node)
         if not self.congested and self._host.read_on():
@@ -195,9 +202,8 @@ class SimulatedDriver:
         # Moves have a bound of their own, and happen only when a flush takes them along at once.
         store, taken, self.taken_bytes = self.store, self.taken_bytes, 0
         unflushed_bytes = store.unflushed_bytes - store.moved_bytes - store.foreign_bytes
-        if (
-            not self._was_congested
-        ):  # what came at once, after a cut or a pause, was taken before anybody could stop it
+        # What came at once, after a cut or a pause, was taken before anybody could stop it.
+        if not (self._was_congested and self.congested):
             self._burst_bytes = min(taken, max(0, unflushed_bytes - node._parts.max_unflushed_bytes))
         self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes - self._burst_bytes)
         self._was_congested = self.congested
@@ -216,7 +222,8 @@ class SimulatedDriver:
         """See `Hands`; for nodes that are not alone."""
 
     def congestion_changed(self, congested: bool, /) -> None:
-        """See `Hands`: the machine is asked after each turn to read on."""
+        """See `Hands`."""
+        self._host.congestion_changed(congested)
 
     def set_timer(self, delay_ms: int) -> None:
         """See `Hands`."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from traceback import extract_tb
 
 from penstock.backend.node.node import Environment, Node
-from penstock.model.errors import PenstockError
 from penstock.ordering.clock_interval import ClockInterval
+from penstock.simulation.client_port import ClientPort
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import PowerLoss, SimulatedDisk
 from penstock.simulation.driver import DiskPace, SimulatedDriver, Trap
@@ -30,26 +29,10 @@ from penstock.storage.flush import Flush
 from penstock.storage.identity import Identity
 from penstock.storage.opening import open_directory
 from penstock.storage.options import StorageOptions
-from penstock.wire.frames import Frame, FrameReader, encode_frame
-from penstock.wire.messages import Failed, encode_message
+from penstock.wire.frames import Frame
 
-_READ_BYTES = 4096
-"""What is read in one turn from a connection of which something was held back."""
-_ARRIVED_BYTES = 16 * 1024
-"""What is read from a connection before the next turn, however much arrives at once."""
 _OPERATIONS_IN_A_FLUSH = 4
 _OPERATIONS_IN_A_JOB = 9
-
-
-class _Client:
-    """The server's end of a connection."""
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.reader = FrameReader()
-        self.held: list[bytes] = []
-        self.taken = 0
-        """How many bytes were read since the last turn."""
 
 
 class Machine:
@@ -97,9 +80,8 @@ class Machine:
         self.defects: list[tuple[int, str]] = []
         """(when, what): errors out of the node that nothing the simulation did explains."""
         self._driver: SimulatedDriver | None = None
-        self._clients: dict[int, _Client] = {}
-        self._has_arrived = False
-        """Whether something was read from a client since `read_on` looked, or is held back."""
+        self._port: ClientPort | None = None
+        """Where clients connect to, while there is a process."""
 
     @property
     def is_up(self) -> bool:
@@ -159,7 +141,8 @@ class Machine:
             )
             return False
         self.disk.power_off_after = None
-        self._driver = self._make_driver(node, store)
+        self._driver = driver = self._make_driver(node, store)
+        self._port = ClientPort(driver, self._schedule, self._handle)
         report = node.opening_report
         self._trace.add(
             self.name,
@@ -298,9 +281,9 @@ class Machine:
         self._driver = self.trap = None
         self._paused = self._in_turn = False
         self._held.clear()
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            client.link.server_stopped()
+        if self._port is not None:
+            self._port.close()
+        self._port = None
         self._leave_disk(power=power)
 
     def _leave_disk(self, *, power: bool) -> None:
@@ -314,79 +297,29 @@ class Machine:
 
     def opened(self, link: Link) -> None:
         """A client has connected."""
-
-        def open_it() -> None:
-            if self._driver is not None:
-                self._clients[link.number] = _Client(link)
-                self._driver.call(lambda node: node.connected(link.number))
-
-        self.do(open_it)
+        self.do(lambda: self._port.opened(link) if self._port is not None else None)
 
     def lost(self, link: Link) -> None:
         """A client is gone."""
-
-        def leave() -> None:
-            if self._clients.pop(link.number, None) is not None and self._driver is not None:
-                self._driver.call(lambda node: node.disconnected(link.number, self._schedule.now_ms))
-                if self._driver is not None:
-                    self._driver.wake()
-
-        self.do(leave)
+        self.do(lambda: self._port.lost(link) if self._port is not None else None)
 
     def arrived(self, link: Link, data: bytes) -> None:
-        """Bytes of a client; held back while the node is congested."""
-
-        def take() -> None:
-            if (client := self._clients.get(link.number)) is None or self._driver is None:
-                return
-            self._has_arrived = True
-            if self._driver.congested or client.held:
-                client.held.append(data)
-            elif client.taken >= _ARRIVED_BYTES:
-                client.held.append(data)
-                self._driver.wake()
-            else:
-                client.taken += len(data)
-                self._take(client, data)
-
-        self.do(take)
+        """Bytes of a client."""
+        self.do(lambda: self._port.arrived(link, data) if self._port is not None else None)
 
     def write(self, connection: int, data: bytes) -> None:
         """Answers of the node, for a client that may be gone."""
-        client = self._clients.get(connection)
-        if client is not None:
-            client.link.to_client(data)
+        if self._port is not None:
+            self._port.write(connection, data)
+
+    def congestion_changed(self, congested: bool) -> None:
+        """Whether clients may be read from."""
+        if self._port is not None:
+            self._port.sessions.congestion_changed(congested)
 
     def read_on(self) -> bool:
-        """Takes some of what was held back; True if there is more."""
-        if not self._has_arrived:
-            return False
-        for client in list(self._clients.values()):
-            taken = client.taken = 0
-            while client.held and taken < _READ_BYTES and client.link.number in self._clients:
-                data = client.held.pop(0)
-                taken += len(data)
-                self._take(client, data)
-        self._has_arrived = any(client.held for client in self._clients.values())
-        return self._has_arrived
-
-    def _take(self, client: _Client, data: bytes) -> None:
-        try:
-            frames = client.reader.feed(data)
-        except PenstockError as error:
-            answer = encode_frame(0, encode_message(Failed(error.code, error.message)))
-            client.link.to_client(b"".join(answer))
-            client.link.break_off()
-            return
-        driver = self._driver
-        if driver is not None:
-            driver.taken_bytes += len(data)
-            driver.turns.requests += len(frames)
-        for frame in frames:
-            if driver is not None:  # after its end it does nothing
-                driver.call(partial(self._handle, client.link.number, frame))
-        if frames and driver is not None and driver is self._driver:
-            driver.wake()
+        """Takes some of what waits to be read; True if there is more."""
+        return self._port is not None and self._port.read_on()
 
     def _handle(self, connection: int, frame: Frame, node: Node) -> None:
         now_ms = self._schedule.now_ms

@@ -165,8 +165,8 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_loses_nothing(tm
             client.write(Peek(queue_id))
         connections = server.broker._server.connections
         (number,) = connections
-        await until(lambda: connections[number]._unread_answers)
-        assert connections[number]._transport.get_write_buffer_size() > limits.MEBIBYTE
+        await until(lambda: connections[number].has_unread_answers)
+        assert connections[number].socket.unread_bytes > limits.MEBIBYTE
         late = client.write(Ping())
         for _ in range(40):
             assert isinstance(await client.answer(), Peeked)
@@ -179,7 +179,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_loses_nothing(tm
 async def test_a_client_that_asks_without_end_and_never_reads_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.native.connection.STALLED_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.wire.client_session.STALLED_SECONDS", 0.01)
     async with running_server(tmp_path, small_config(write_buffer_bytes=64 * limits.KIBIBYTE)) as server:
         bystander = await RawClient.connect(server.port)
         client = await RawClient.connect(server.port)
@@ -209,17 +209,17 @@ async def test_a_client_that_is_behind_but_reads_is_not_disconnected(tmp_path: P
 async def test_large_requests_that_never_end_are_bounded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.native.connection.PARTIAL_FRAME_BYTES", limits.MEBIBYTE)
+    monkeypatch.setattr("penstock.wire.client_session.PARTIAL_FRAME_BYTES", limits.MEBIBYTE)
     async with running_server(tmp_path, small_config()) as server:
         client = await RawClient.connect(server.port)
         client.writer.write((8 * limits.MEBIBYTE).to_bytes(4, "little") + bytes(2 * limits.MEBIBYTE))
         answer = await client.answer()
         assert isinstance(answer, Failed)
         assert answer.code == ErrorCode.OVERLOADED
-        assert server.broker._server.partial_bytes <= 2 * limits.MEBIBYTE
+        assert server.broker._server.sessions.partial_bytes <= 2 * limits.MEBIBYTE
         other = await RawClient.connect(server.port)
         assert await other.ask(Ping()) == Done()
-        await until(lambda: server.broker._server.partial_bytes == 0)
+        await until(lambda: server.broker._server.sessions.partial_bytes == 0)
 
 
 @async_test

@@ -98,7 +98,7 @@ async def test_a_client_that_does_not_read_is_waited_for_and_goes_on(
         link._connection._transport.pause_reading()
         asked = [asyncio.ensure_future(queue.receive(1)) for _ in range(100)]
         (connection,) = server.broker._server.connections.values()
-        await until(lambda: connection._unread_answers)
+        await until(lambda: connection.has_unread_answers)
         link._connection._transport.resume_reading()
         assert sum([len(await one) for one in asked]) == 100
 

@@ -22,12 +22,13 @@ from penstock.runtime.cluster.reader_record import ROW_SECONDS, ReaderRecord, Ta
 from penstock.runtime.cluster.streams import Certified, Door, listen
 from penstock.runtime.engine.local_link import LOCAL_CONNECTION
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.runtime.native.connection import JOIN_BYTES, Handler
+from penstock.runtime.native.connection import JOIN_BYTES
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Ping, encode_message
 from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
 from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
+from penstock.wire.session_sides import Handler
 from penstock.wire.strangers import Strangers
 
 log = logging.getLogger(__name__)

@@ -37,11 +37,11 @@ class NativeSockets:
 
     def peer_of(self, connection: int) -> Peer:
         """Where a client connects from."""
-        return self._server.connections[connection].client
+        return self._server.connections[connection].socket.client
 
     def channel_of(self, connection: int) -> bytes:
         """To whom a client speaks that connects rightly."""
-        return self._server.connections[connection].channel
+        return self._server.connections[connection].socket.channel
 
     def allow(self, connection: int, frame_bytes: int) -> None:
         """Frames of a client may be so long from now on."""
@@ -56,7 +56,9 @@ class NativeSockets:
         """Ends the connection unless what is returned is called soon."""
         late = PenstockError(ErrorCode.UNAUTHENTICATED, "it was not shown in time who connects")
         loop = asyncio.get_running_loop()
-        return loop.call_later(self._server.hello_timeout_seconds, self.refuse, connection, late, 0).cancel
+        return loop.call_later(
+            self._server.sessions.terms.hello_timeout_seconds, self.refuse, connection, late, 0
+        ).cancel
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         """Calls in so many seconds."""

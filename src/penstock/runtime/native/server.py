@@ -1,23 +1,27 @@
 """The native protocol's server: sockets in, frames to the driver, answers out. It decides nothing about queues.
 
-Every buffer has a bound (see `native_connection`), and while the node is congested nobody is read from.
+Every buffer has a bound, and while the node is congested nobody is read from: `wire.client_session` decides it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.model.batch import Buffer
 from penstock.runtime.cluster.streams import Certified, Door, listen
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.runtime.native.connection import Connection, Handler
+from penstock.runtime.native.connection import Connection
 from penstock.runtime.native.proxy_headers import TrustedBalancers
 from penstock.streams.waiting import came
+from penstock.wire.client_session import SessionTerms
+from penstock.wire.client_sessions import ClientSessions
+from penstock.wire.handshake import NONCE_BYTES
 from penstock.wire.proxy_protocol import ProxyHeader
-from penstock.wire.strangers import Strangers
+from penstock.wire.session_sides import Handler
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +36,7 @@ class _Balanced:
         self.trusts = balancers.trusts
 
     def make(self, header: ProxyHeader) -> Connection:
-        return Connection(self._server, header)
+        return Connection(self._server.sessions, header)
 
 
 class Server:
@@ -49,113 +53,55 @@ class Server:
         tls: Certified | None = None,
         trusted_proxies: Sequence[str] | None = None,
     ) -> None:
-        self.max_connections = max_connections
-        self.secret = secret
-        """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
-        self.place = place
-        """Where the cluster looks for this process: who proves to know the secret says that it means this address."""
         self._tls = tls
         """What is shown to who connects; that of a cluster asks for a certificate of its authority in return."""
         self._balancers = TrustedBalancers(trusted_proxies) if trusted_proxies else None
         """Who is believed when it says whose connection it passes on; None: nobody is."""
-        self.write_buffer_bytes = write_buffer_bytes
-        self.hello_timeout_seconds = hello_timeout_ms / 1000
-        self.connections: dict[int, Connection] = {}
-        self.strangers: Strangers[Connection] = Strangers(max_connections)
-        """Those of them that have not shown yet who they are."""
-        self.turned_away = 0
-        """Connections that are refused and may still read why."""
-        self.held: set[Connection] = set()
-        """Connections with bytes that wait until the node is no longer congested."""
-        self.partial_bytes = 0
-        self.bad = BadConnections(log)
-        self.accepting = False
-        self._next_connection = 1
+        terms = SessionTerms(
+            max_connections, write_buffer_bytes, hello_timeout_ms / 1000, secret=secret, place=place
+        )
+        self.sessions: ClientSessions[Connection] = ClientSessions(
+            terms, _later, BadConnections(log).tell, lambda: os.urandom(NONCE_BYTES)
+        )
+        self.connections = self.sessions.connections
+        self.congestion_changed = self.sessions.congestion_changed
         self._listener: Door | None = None
-        self._driver: Handler | None = None
         self._empty = asyncio.Event()
-        self._empty.set()
-
-    @property
-    def driver(self) -> Handler:
-        """Who handles what arrives."""
-        assert self._driver is not None, "the server is not started"
-        return self._driver
+        self.sessions.emptied = self._empty.set
 
     async def start(self, driver: Handler, listener: socket.socket) -> None:
         """Listens on a socket that is bound."""
-        self._driver = driver
-        self.accepting = True
+        self.sessions.start(driver)
         balanced = _Balanced(self, self._balancers) if self._balancers is not None else None
         self._listener = await listen(
-            lambda: Connection(self), listener, self._tls, "the native protocol", BACKLOG, balanced
+            lambda: Connection(self.sessions), listener, self._tls, "the native protocol", BACKLOG, balanced
         )
 
     def write(self, connection: int, buffers: list[Buffer]) -> None:
         """Sends to a client, if it is still there."""
-        if (client := self.connections.get(connection)) is not None:
-            client.write(buffers)
+        if (session := self.connections.get(connection)) is not None:
+            session.socket.write(buffers)
 
     def abort(self, connection: int) -> None:
         """Ends a connection at once, if it is still there."""
-        if (client := self.connections.get(connection)) is not None:
-            client.abort()
-
-    def congestion_changed(self, congested: bool) -> None:
-        """Goes on reading where reading was held back; holding back happens as bytes arrive."""
-        if not congested:
-            held, self.held = self.held, set()
-            for client in held:
-                client.go_on()
-
-    # -- connections -----------------------------------------------------------------------------------------
-
-    def admit(self, client: Connection) -> int | None:
-        """The number of a new connection, or None where there is no room for it."""
-        if not self.accepting:
-            return None
-        if len(self.connections) >= self.max_connections:
-            oldest = self.strangers.oldest
-            if oldest is None:
-                return None
-            self.bad.tell(
-                "many",
-                "closed the connection from %(address)s, which sent no hello, to make room for new ones",
-                address=oldest.peer,
-            )
-            oldest.give_way()
-        number = self._next_connection
-        self._next_connection += 1
-        self.connections[number] = client
-        self.strangers.enter(client)
-        self._empty.clear()
-        self.driver.connected(number)
-        return number
-
-    def forget(self, client: Connection, number: int) -> None:
-        """A connection is closed."""
-        del self.connections[number]
-        self.strangers.leave(client)
-        self.held.discard(client)
-        self.driver.disconnected(number)
-        if not self.connections:
-            self._empty.set()
+        if (session := self.connections.get(connection)) is not None:
+            session.abort()
 
     # -- the end ---------------------------------------------------------------------------------------------
 
     def stop_accepting(self) -> None:
         """Closes the listening socket and reads no more requests; answers still go out."""
-        self.accepting = False
         if self._listener is not None:
             self._listener.close()
-        for client in self.connections.values():
-            client.stop_reading()
+        self.sessions.stop()
 
     async def close(self, timeout_seconds: float) -> None:
         """Sends what is left to send, closes all connections, and drops those that take too long."""
-        for client in list(self.connections.values()):
-            client.close()
-        await came(self._empty, timeout_seconds)
+        for session in list(self.connections.values()):
+            session.socket.close()
+        if self.connections:
+            self._empty.clear()
+            await came(self._empty, timeout_seconds)
         if self.connections:
             log.warning(
                 "closed %(connections)d connections that did not read their last answers",
@@ -166,5 +112,9 @@ class Server:
     def drop_all(self) -> None:
         """Ends everything at once: there is nobody left to answer."""
         self.stop_accepting()
-        for client in list(self.connections.values()):
-            client.abort()
+        for session in list(self.connections.values()):
+            session.abort()
+
+
+def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(seconds, call)

@@ -14,6 +14,7 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.routing.native_clients import NativeClients
 from penstock.routing.subscription import Replied
+from penstock.simulation.later import Cancellable
 from penstock.simulation.network import Link
 from penstock.simulation.schedule import Schedule
 from penstock.steps.step import Outcome
@@ -44,22 +45,6 @@ class Routing(Protocol):
 
     def stop(self) -> None:
         """The process is killed."""
-
-
-class Cancellable:
-    """What is to be done later, unless it is cancelled."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        self._action: Callable[[], None] | None = action
-
-    def cancel(self) -> None:
-        """It is not done."""
-        self._action = None
-
-    def run(self) -> None:
-        """Its time has come."""
-        if self._action is not None:
-            self._action()
 
 
 class Process:

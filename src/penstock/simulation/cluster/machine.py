@@ -228,7 +228,7 @@ class ClusterMachine(Machine):
             for frame in reader.feed(data):
                 node.replication.peer_frame(name, frame, self._schedule.now_ms)
                 if self._driver is not None:
-                    self._driver.turns.requests += 1
+                    self._driver.came(1)
         except PenstockError as error:
             self._trace.add(self.name, f"cuts the stream to {name}: {error.message}")
             link.break_off()

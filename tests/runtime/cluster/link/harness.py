@@ -50,8 +50,8 @@ class StandIn:
         self.silent = False
         """Whether it takes requests and says nothing, as one that is cut off or stopped does."""
         self.unanswered = 0
-        server.broker._server.secret = SECRET
-        server.broker._server.place = f"127.0.0.1:{server.port}"
+        sessions = server.broker._server.sessions
+        sessions.terms = sessions.terms._replace(secret=SECRET, place=f"127.0.0.1:{server.port}")
         node: Any = server.broker._node
         self._parts = node._parts
         take = node._desk.take

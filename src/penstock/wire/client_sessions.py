@@ -1,0 +1,96 @@
+"""All connections of one server of the native protocol: who is let in, who has to go for others, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic
+
+from penstock.wire.client_session import ClientSession, SessionTerms, Socket
+from penstock.wire.later import Later
+from penstock.wire.session_sides import Complain, Handler
+from penstock.wire.strangers import Strangers
+
+
+class ClientSessions(Generic[Socket]):
+    """See `Sessions`; begins with `start`."""
+
+    def __init__(
+        self, terms: SessionTerms, later: Later, complain: Complain, new_nonce: Callable[[], bytes]
+    ) -> None:
+        self.terms = terms
+        self.later = later
+        self.complain = complain
+        self.new_nonce = new_nonce
+        self.connections: dict[int, ClientSession[Socket]] = {}
+        """By number: all that are open."""
+        self.strangers: Strangers[ClientSession[Socket]] = Strangers(terms.max_connections)
+        """Those of them that have not shown yet who they are."""
+        self.turned_away = 0
+        """Connections that are refused and may still read why."""
+        self.held: set[ClientSession[Socket]] = set()
+        """Connections with bytes that wait until the node is no longer congested."""
+        self.partial_bytes = 0
+        """What has arrived of frames that are not whole."""
+        self.is_accepting = False
+        self.emptied: Callable[[], None] = _nothing
+        """Called when the last connection is closed."""
+        self._handler: Handler | None = None
+        self._next_connection = 1
+
+    @property
+    def handler(self) -> Handler:
+        """Who handles what arrives."""
+        assert self._handler is not None, "the server is not started"
+        return self._handler
+
+    def start(self, handler: Handler) -> None:
+        """Connections are taken from now on."""
+        self._handler = handler
+        self.is_accepting = True
+
+    def admit(self, session: ClientSession[Socket]) -> int | None:
+        """The number of a new connection, or None where there is no room for it."""
+        if not self.is_accepting:
+            return None
+        if len(self.connections) >= self.terms.max_connections:
+            oldest = self.strangers.oldest
+            if oldest is None:
+                return None
+            self.complain(
+                "many",
+                "closed the connection from %(address)s, which sent no hello, to make room for new ones",
+                address=oldest.socket.peer,
+            )
+            oldest.give_way()
+        number = self._next_connection
+        self._next_connection += 1
+        self.connections[number] = session
+        self.strangers.enter(session)
+        self.handler.connected(number)
+        return number
+
+    def forget(self, session: ClientSession[Socket], number: int) -> None:
+        """A connection is closed."""
+        del self.connections[number]
+        self.strangers.leave(session)
+        self.held.discard(session)
+        self.handler.disconnected(number)
+        if not self.connections:
+            self.emptied()
+
+    def congestion_changed(self, congested: bool) -> None:
+        """Goes on reading where reading was held back; holding back happens as bytes arrive."""
+        if not congested:
+            held, self.held = self.held, set()
+            for session in held:
+                session.go_on()
+
+    def stop(self) -> None:
+        """Nobody is let in, and nothing more is taken; answers still leave."""
+        self.is_accepting = False
+        for session in self.connections.values():
+            session.stop()
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
