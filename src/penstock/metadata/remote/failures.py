@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
+from penstock.metadata.organisation.server_search import Failure
 from penstock.metadata.store.interface import (
     ABSENT,
     LeaseEndedError,
@@ -33,6 +34,19 @@ class PerhapsDoneError(ServerFailure):
 
 class StoreFailedError(ServerFailure):
     """The server is there and its store is not; a write may have been done."""
+
+
+def failure_of(error: ServerFailure) -> Failure:
+    """What an error means for whom to ask next."""
+    match error:
+        case StrangerError():
+            return Failure.STRANGER
+        case NotDoneError():
+            return Failure.NOT_DONE
+        case StoreFailedError():
+            return Failure.WITHOUT_STORE
+        case _:
+            return Failure.PERHAPS_DONE
 
 
 def raise_failed(failed: Failed) -> NoReturn:

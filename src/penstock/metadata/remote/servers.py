@@ -1,19 +1,26 @@
-"""Asks the metadata servers: the right one first, the next one when one is gone, within a bounded time."""
+"""Asks the metadata servers; whom and for how long is decided in `metadata.organisation.server_search`."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import NoReturn, assert_never
 
 from penstock.metadata.organisation.organisation import Organisation, agreed
+from penstock.metadata.organisation.server_search import (
+    SHORTEST_SHARE_SECONDS,
+    End,
+    Rest,
+    ServerSearch,
+    Try,
+)
 from penstock.metadata.organisation.shard_map import shard_of
 from penstock.metadata.remote.connection import Dial, Reply, dial_plainly
 from penstock.metadata.remote.connections import Connections, closed
 from penstock.metadata.remote.failures import (
-    NotDoneError,
     PerhapsDoneError,
     ServerFailure,
     StoreFailedError,
-    StrangerError,
+    failure_of,
 )
 from penstock.metadata.remote.settings import RemoteSettings
 from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
@@ -21,9 +28,6 @@ from penstock.model.batch import Buffer
 from penstock.streams.waiting import came
 from penstock.wire.metadata_messages import Found, Request
 
-SHORTEST_SHARE_SECONDS = 1.0
-PAUSE_SECONDS = 0.05
-"""Between two rounds through all servers, none of which could answer."""
 REQUESTS_AT_ONCE = 512
 
 
@@ -66,29 +70,12 @@ class Servers:
         Raises what the store raises, and `StoreUnavailableError` when no server answers in time. `first`: nobody was
         asked before; where all refuse this process they always will, and `StoreRefusedError` says so at once.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.timeout_seconds
-        failures: dict[str, ServerFailure] = {}
-        async with self._room:
-            while True:
-                addresses = self.addresses(key)
-                share = max(self.timeout_seconds / len(addresses), SHORTEST_SHARE_SECONDS)
-                for address in addresses:
-                    left = deadline - loop.time()
-                    if left <= 0:
-                        raise self.unavailable(failures)
-                    try:
-                        reply = await self.connections.ask(address, request, b"", min(share, left))
-                    except ServerFailure as error:
-                        failures[address] = error
-                    else:
-                        self._note_behind(address, reply)
-                        return reply
-                if first and all(isinstance(failures.get(one), StrangerError) for one in addresses):
-                    said = "; ".join(f"{one}: {failures[one]}" for one in addresses)
-                    raise StoreRefusedError(f"the metadata servers refuse this process ({said})")
-                self._all_without_store([failures.get(one) for one in addresses])
-                await self.pause(min(PAUSE_SECONDS, max(deadline - loop.time(), 0)))
+        search = ServerSearch(
+            self.timeout_seconds, asyncio.get_running_loop().time(), again=True, first=first
+        )
+        address, reply = await self._searched(search, key, request)
+        self._note_behind(address, reply)
+        return reply
 
     async def write(
         self, key: str, request: Request, body: Buffer = b"", seconds: float | None = None
@@ -97,25 +84,50 @@ class Servers:
 
         Raises what the store raises, and `PerhapsDoneError`.
         """
+        seconds = self.timeout_seconds if seconds is None else seconds
+        search = ServerSearch(seconds, asyncio.get_running_loop().time(), again=False)
+        return (await self._searched(search, key, request, body))[1]
+
+    async def _searched(
+        self, search: ServerSearch, key: str | None, request: Request, body: Buffer = b""
+    ) -> tuple[str, Reply]:
+        """Who answers, and what."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self.timeout_seconds if seconds is None else seconds)
         failures: dict[str, ServerFailure] = {}
         async with self._room:
             while True:
-                for address in self.addresses(key):
-                    left = deadline - loop.time()
-                    if left <= 0:
-                        raise self.unavailable(failures)
-                    try:
-                        return await self.connections.ask(address, request, body, left)
-                    except NotDoneError as error:
-                        failures[address] = error
-                    except PerhapsDoneError as error:
-                        raise PerhapsDoneError(f"{address}: {error}") from error
-                    except StoreFailedError as error:
-                        self.connections.suspect(address)
-                        raise StoreUnavailableError(str(error)) from error
-                await self.pause(min(PAUSE_SECONDS, max(deadline - loop.time(), 0)))
+                match search.next(loop.time(), lambda: self.addresses(key)):
+                    case Try(address, seconds):
+                        try:
+                            return address, await self.connections.ask(address, request, body, seconds)
+                        except ServerFailure as error:
+                            failures[address] = error
+                            search.failed(address, failure_of(error))
+                            if not search.again and isinstance(error, StoreFailedError):
+                                self.connections.suspect(address)
+                    case Rest(seconds):
+                        await self.pause(seconds)
+                    case End() as end:
+                        self._raise(end, failures)
+
+    def _raise(self, end: End, failures: dict[str, ServerFailure]) -> NoReturn:
+        """Says what each server said, or the one that counts."""
+        said = "; ".join(f"{address}: {error}" for address, error in failures.items())
+        match end:
+            case End.OUT_OF_TIME:
+                raise self.unavailable(failures)
+            case End.REFUSED:
+                raise StoreRefusedError(f"the metadata servers refuse this process ({said})")
+            case End.NO_STORE:
+                error = next(one for one in reversed(failures.values()) if isinstance(one, StoreFailedError))
+                raise StoreUnavailableError(str(error)) from error
+            case End.UNCERTAIN:
+                address, unknown = next(
+                    one for one in reversed(failures.items()) if isinstance(one[1], PerhapsDoneError)
+                )
+                raise PerhapsDoneError(f"{address}: {unknown}") from unknown
+            case _:
+                assert_never(end)
 
     async def ask_one(self, address: str, request: Request) -> Reply | None:
         """Asks one server and no other; None if it does not answer soon."""
@@ -140,8 +152,3 @@ class Servers:
         """A server that does not hear from the store may be the only one: others have the same and are asked next."""
         if isinstance(reply.answer, Found) and reply.answer.behind and not self._organisation.sharded:
             self.connections.suspect(address)
-
-    def _all_without_store(self, failures: list[ServerFailure | None]) -> None:
-        """All of them are there and none has its store: waiting longer is the caller's to decide."""
-        if all(isinstance(one, StoreFailedError) for one in failures):
-            raise StoreUnavailableError(str(failures[0]))

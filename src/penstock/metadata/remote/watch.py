@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 
+from penstock.metadata.organisation.server_search import PAUSE_SECONDS
 from penstock.metadata.remote.connection import Reply, ServerConnection
 from penstock.metadata.remote.failures import NotDoneError, ServerFailure, raise_failed
-from penstock.metadata.remote.servers import PAUSE_SECONDS, Servers
+from penstock.metadata.remote.servers import Servers
 from penstock.metadata.store.interface import Change, StoreUnavailableError
 from penstock.wire.metadata_messages import Changes, Failed, Watch, decode_changes
 
