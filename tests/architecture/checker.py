@@ -173,7 +173,8 @@ def check_size_and_name(module: Module) -> Iterator[Violation]:
 
 
 def check_layers(module: Module, names: set[str]) -> Iterator[Violation]:
-    allowed = rules.MAY_IMPORT[module.package] | {module.package}
+    also = rules.MODULE_MAY_ALSO_IMPORT.get(module.name, set())
+    allowed = rules.MAY_IMPORT[module.package] | {module.package} | also
     for target, line in own_imports(module, names):
         if (package := package_of(target)) not in allowed:
             yield Violation(module.path, line, f"`{module.package}` may not import `{package}`")

@@ -18,6 +18,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "replication": {"model"},
     # what a node asks of a replication model
     "replication.interface": {"model", "storage", "wire"},
+    # what the process of a cluster's node tells a model, and takes from it
+    "replication.cluster_interface": {"model", "wire", "cluster"},
     "cluster": {"model"},
     "steps": {"model", "wire"},
     "routing": {"model", "wire", "cluster", "steps"},
@@ -30,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # a replication model on a node: what the node is for a partition that has replicas
     "replication.primary_secondary.node": {
         *("model", "ordering", "queue", "wire", "storage", "columnar"),
-        *("replication", "replication.interface", "cluster", "backend"),
+        *("replication", "replication.interface", "replication.cluster_interface", "cluster", "backend"),
     },
     # doing
     "config": {"model"},
@@ -50,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
-        *("cluster", "routing", "columnar", "steps", "streams", "replication.primary_secondary.node"),
+        *("cluster", "routing", "columnar", "steps", "streams", "replication.cluster_interface"),
     },
     "simulation": {
         *("model", "queue", "ordering", "wire", "storage", "backend"),
@@ -58,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "cluster",
             "replication",
             "replication.interface",
+            "replication.cluster_interface",
             "replication.primary_secondary.node",
             "routing",
             "steps",
@@ -71,6 +74,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "penstock": {"model", "client"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
+
+# Single modules that may import more than their package may.
+MODULE_MAY_ALSO_IMPORT: dict[str, set[str]] = {
+    # which replication model a node has is decided where the node is made, and nowhere else
+    "penstock.runtime.processes.node": {"replication.primary_secondary.node"},
+}
 
 # --- who may touch what -------------------------------------------------------------------------------------
 # Module names, and the builtins that do the same work. What stands in none of these groups is free for all.
@@ -100,6 +109,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "metrics": NOTHING,
     "replication": NOTHING,
     "replication.interface": NOTHING,
+    "replication.cluster_interface": NOTHING,
     "cluster": NOTHING,
     "steps": NOTHING,
     "routing": NOTHING,

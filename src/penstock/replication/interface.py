@@ -1,8 +1,9 @@
-"""What a node asks of a replication model, and what a cluster tells one.
+"""What a node asks of a replication model.
 
 A node (`backend/node`) knows nothing of replicas. It asks its model which partitions it may answer for, when an answer may
 leave, and what to do with its turn; the model knows nothing of sockets or of the store. `backend/node/alone.py` is the model of
 a node without replicas, `primary_secondary` the one with a leader for each partition. A further model is a folder beside it.
+What the process of a cluster's node tells a model is `cluster_interface.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.model.batch import Buffer
 from penstock.storage.job import Job
-from penstock.wire.frames import Frame
 from penstock.wire.messages import ReplicaStatus
 
 Need = tuple[int, int, int, int]
@@ -106,19 +105,3 @@ class ModelTurns(Protocol):
 
 class ReplicationModel(Commitment, PartitionRoles, ModelTurns, Protocol):
     """All that a node asks of its model."""
-
-
-class Peers(Protocol):
-    """What a model of several nodes hears of the others, and says to them. Streams are ordered; a lost one loses what was on it."""
-
-    def peer_connected(self, node: str, now_ms: int) -> None:
-        """There is a stream to another node; one that was there before is gone."""
-
-    def peer_disconnected(self, node: str, now_ms: int) -> None:
-        """The stream to another node is gone."""
-
-    def peer_frame(self, node: str, frame: Frame, now_ms: int) -> None:
-        """Another node said something; raises `PenstockError` where it is not the protocol."""
-
-    def take_peer_output(self) -> list[tuple[str, list[Buffer]]]:
-        """What is to be written to other nodes now."""

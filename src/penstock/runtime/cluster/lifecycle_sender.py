@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
-from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleReport
+from penstock.replication.cluster_interface import LifecycleReport
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
 from penstock.runtime.usage.internal_log import InternalLog
 

@@ -36,6 +36,7 @@ from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.model.records import KINDS
+from penstock.replication.cluster_interface import ClusterModel
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.runtime.clocks.node_clock import NodeClock
 from penstock.runtime.cluster.lifecycle_sender import LifecycleSender
@@ -262,8 +263,15 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         if service.link is not None:
             service.link.close("the node has failed")
 
+    replication: ClusterModel = node.replication
     driver = ClusterDriver(
-        node, clock, loop, write=write, congestion_changed=server.congestion_changed, failed=failed
+        node,
+        replication,
+        clock,
+        loop,
+        write=write,
+        congestion_changed=server.congestion_changed,
+        failed=failed,
     )
     links = PeerLinks(name, secret, driver, peers_place, tls)
     driver.write_peer = links.write
@@ -292,9 +300,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
 
     service.lifecycle = LifecycleSender(
         make_link,
-        lambda report, stored: driver.tell(
-            partial(node.replication.lifecycle_reported, report, stored=stored)
-        ),
+        lambda report, stored: driver.tell(partial(replication.lifecycle_reported, report, stored=stored)),
     )
     driver.report = service.lifecycle.send
     node_clock.start()
@@ -309,10 +315,9 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
             native=place,
             peers=peers_place,
             reader=str(config.reader_advertise or service.reader_address or ""),
-            started_ms=node.replication.started_ms,
+            started_ms=replication.started_ms,
             records=KINDS,
         )
-        replication = node.replication
         registration = Registration(
             store,
             entry,

@@ -18,7 +18,7 @@ from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Ask, Outcome, Put, Request, Unknown
 from penstock.metadata.store.interface import Change
 from penstock.model.records import KINDS
-from penstock.replication.primary_secondary.node.layout_view import Proposal
+from penstock.replication.cluster_interface import Proposal
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.metadata import SimulatedMetadata

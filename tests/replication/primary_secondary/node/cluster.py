@@ -18,7 +18,7 @@ from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 from penstock.model.batch import Buffer
 from penstock.model.records import KINDS
 from penstock.model.settings import QueueSettings
-from penstock.replication.primary_secondary.node.layout_view import Proposal
+from penstock.replication.cluster_interface import Proposal
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.flush import Flush

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from penstock.cluster.layout.entries import PartitionEntry
 
 ORDINAL_MARK = "~"
@@ -26,13 +24,6 @@ class MissingEntry(NamedTuple):
 
     queue: str
     since_ms: int
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """A change that a node wants: put `entry` if the version is still this one."""
-
-    version: int
-    entry: PartitionEntry
 
 
 def local_name(queue: str, ordinal: int) -> str:

@@ -11,8 +11,9 @@ import msgspec
 from penstock.cluster.layout.elections import handed_over
 from penstock.cluster.layout.sequence_numbers import begun_densely, left_exactly, noted
 from penstock.cluster.manager.idle_expiry import primary_says
+from penstock.replication.cluster_interface import Proposal
 from penstock.replication.primary_secondary.core.replica_progress import LAG_MS
-from penstock.replication.primary_secondary.node.layout_view import KnownEntry, Proposal
+from penstock.replication.primary_secondary.node.layout_view import KnownEntry
 from penstock.replication.primary_secondary.node.leader.draining import Draining
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.state import ClusterState

@@ -15,19 +15,16 @@ from penstock.backend.upkeep.upkeep_times import earliest
 from penstock.cluster.layout.entries import NodeEntry, PartitionEntry, Position
 from penstock.cluster.layout.sequence_numbers import understood
 from penstock.model.batch import Buffer
+from penstock.replication.cluster_interface import LifecycleReport, Proposal
 from penstock.replication.interface import Need
 from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.dispatching import Dispatch
 from penstock.replication.primary_secondary.node.fitness import describe, positions
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
-from penstock.replication.primary_secondary.node.layout_view import Proposal
 from penstock.replication.primary_secondary.node.leader.draining import Draining
 from penstock.replication.primary_secondary.node.leader.leadership import Leadership
-from penstock.replication.primary_secondary.node.leader.lifecycle_sending import (
-    LifecycleReport,
-    LifecycleSending,
-)
+from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleSending
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.replication.primary_secondary.node.proposing import Proposer

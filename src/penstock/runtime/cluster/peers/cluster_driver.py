@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from penstock.backend.node.node import Node
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.replication.primary_secondary.node.layout_view import Proposal
-from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleReport
-from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
+from penstock.replication.cluster_interface import ClusterModel, LifecycleReport, Proposal
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.engine.driver import Driver
 from penstock.wire.frames import Frame
@@ -21,7 +20,8 @@ class ClusterDriver(Driver):
 
     def __init__(
         self,
-        node: ReplicatedNode,
+        node: Node,
+        replication: ClusterModel,
         clock: WallClock,
         loop: asyncio.AbstractEventLoop,
         *,
@@ -33,7 +33,7 @@ class ClusterDriver(Driver):
         self.propose: Callable[[Proposal], None] = lambda proposal: None
         self.report: Callable[[LifecycleReport], None] = lambda report: None
         """Sends what became of messages to its log."""
-        self.replication = node.replication
+        self.replication = replication
         super().__init__(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
 
     def ship(self) -> None:

@@ -28,7 +28,7 @@ from penstock.cluster.membership.store_requests import Done, Outcome
 from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store.interface import Change
 from penstock.metadata.store_asking import STORE_ERRORS, failure
-from penstock.replication.primary_secondary.node.layout_view import Proposal
+from penstock.replication.cluster_interface import Proposal
 from penstock.runtime.cluster.peers.cluster_driver import ClusterDriver
 from penstock.runtime.cluster.peers.peer_links import PeerLinks
 from penstock.runtime.cluster.peers.registration import Registration

@@ -10,7 +10,6 @@ A partition whose queue is deleted says its last words before it is dropped: wha
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 from penstock.backend.lifecycle.reports import RETRY_MS, first_rows, rows_waiting
 from penstock.cluster.layout.entries import PartitionEntry
@@ -21,6 +20,7 @@ from penstock.model.records import LifecycleEnded, LifecycleReported
 from penstock.queue.decisions.decision import Written
 from penstock.queue.lifecycle_row import Place, lifecycle_stream
 from penstock.queue.partition import Partition
+from penstock.replication.cluster_interface import LifecycleReport
 from penstock.replication.primary_secondary.node.state import ClusterState
 
 log = logging.getLogger("penstock.backend")
@@ -29,18 +29,6 @@ _UNCOMMITTED_MS = 10
 """So soon is looked again whether records are safe whose rows wait."""
 LAST_WORDS_MS = 10_000
 """A deleted partition waits for so long until its last rows are stored."""
-
-
-class LifecycleReport(NamedTuple):
-    """Rows of one partition, to be sent."""
-
-    partition: int
-    epoch: int
-    """0: the queue is deleted, nobody leads it any more."""
-    through: int
-    """The number of the last row."""
-    batch: bytes
-    """One message: an Arrow stream."""
 
 
 class LifecycleSending:
