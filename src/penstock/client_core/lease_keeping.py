@@ -1,4 +1,4 @@
-"""When leases are extended while their messages are being worked on: three times per visibility timeout."""
+"""When leases are extended while they are needed: of messages that are being worked on, and of members of groups of readers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 BEATS_PER_TIMEOUT = 3
+BEATS_PER_LEASE = 3
+STAND_BY_SECONDS = 1.0
+"""How often a member without a share asks whether there is one for it, at least."""
+ASKS_PER_SECOND = 16
+"""What a member asks that stands by at many partitions."""
+
+
+def next_beat_seconds(lease_ms: int, partitions: int, *, has_share: bool) -> float:
+    """When a member of a group of readers says again that it lives; one that stands by also asks whether it has a share."""
+    renewal = lease_ms / 1000 / BEATS_PER_LEASE
+    return renewal if has_share else min(renewal, max(STAND_BY_SECONDS, partitions / ASKS_PER_SECOND))
 
 
 class KeptLease(Protocol):

@@ -14,18 +14,11 @@ from typing import Protocol
 from penstock.client.connection.link import Link
 from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
 from penstock.client_core.call import Call
-from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.backoff import Backoff
+from penstock.client_core.node_search import FIND_SECONDS, NodeSearch, Way
+from penstock.model.errors import PenstockError
 from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
 
 log = logging.getLogger("penstock.client")
-
-FIND_SECONDS = 2.0
-"""So long the first reads wait for a connection to the node; later ones do not wait at all."""
-FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
-NOT_OFFERED_SECONDS = 30.0
-"""Where the cluster has no doors for readers, or is a single server, it is asked again after so long."""
 
 
 class ReadsThrough(Protocol):
@@ -74,9 +67,7 @@ class DirectPartition:
         self._finding: asyncio.Task[None] | None = None
         self._held: list[Asked] = []
         """What is asked while the node is looked for the first time."""
-        self._pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        self._look_at = 0.0
-        self._first_time = True
+        self._search = NodeSearch()
         self._told = False
         self._earlier_bytes = 0
         self._closed = False
@@ -88,17 +79,17 @@ class DirectPartition:
 
     def start(self, call: Call, message: ReadLog) -> None:
         """Asks the node, or the front end where there is no connection to the node."""
-        if self._node is not None and not self._node.ended:
-            self._node.ask(call, message)
-            return
-        if self._finding is None and not self._closed and self._link.loop.time() >= self._look_at:
+        if self._search.looks(self._link.loop.time()):
             self._finding = self._link.loop.create_task(
                 self._find(), name="penstock finds a node to read from"
             )
-        if self._finding is not None and self._first_time:
-            self._held.append((call, message))
-        else:
-            self._link.start(call, message)
+        match self._search.way():
+            case Way.NODE if self._node is not None:
+                self._node.ask(call, message)
+            case Way.HELD:
+                self._held.append((call, message))
+            case _:
+                self._link.start(call, message)
 
     async def close(self) -> None:
         """Called before the link is closed."""
@@ -107,6 +98,7 @@ class DirectPartition:
     def end(self) -> None:
         """Reads that are under way, and later ones, go through the front end."""
         self._closed = True
+        self._search.close()
         if self._finding is not None:
             self._finding.cancel()
         if self._node is not None:
@@ -120,7 +112,7 @@ class DirectPartition:
             async with asyncio.timeout(FIND_SECONDS):
                 place = await self._link.ask(LocateLog(self._queue_id, self._partition), LogPlace)
                 if not place.address:
-                    self._look_later(NOT_OFFERED_SECONDS)
+                    self._search.not_offered(self._link.loop.time())
                     return
                 if self._link.is_secure and not place.authority:
                     raise ConnectionError(
@@ -131,16 +123,14 @@ class DirectPartition:
             self._not_found(place, error)
         finally:
             self._finding = None
-            self._first_time = False
+            self._search.ended()
             held, self._held = self._held, []
             for call, message in held:
                 self._ask_again(call, message)
 
     def _not_found(self, place: LogPlace, error: OSError | PenstockError) -> None:
-        if isinstance(error, PenstockError) and error.code is ErrorCode.UNKNOWN_REQUEST:
-            self._look_later(NOT_OFFERED_SECONDS)  # an older front end
-            return
-        self._look_later()
+        code = error.code if isinstance(error, PenstockError) else None
+        self._search.not_found(self._link.loop.time(), code)
         if place.address and not self._told:
             self._told = True
             why = str(error) or f"it does not answer within {FIND_SECONDS:g} s"
@@ -154,24 +144,22 @@ class DirectPartition:
         if self._node is not None:
             self._earlier_bytes += self._node.received_bytes
         self._node = node
+        if not node.ended:
+            self._search.found()
         if self._closed:
             node.close()
-
-    def _look_later(self, seconds: float | None = None) -> None:
-        pause = seconds if seconds is not None else self._pauses.pause()
-        self._look_at = self._link.loop.time() + pause
 
     # -- what the node did not answer ------------------------------------------------------------------------
 
     def _handed_back(self, asked: list[Asked]) -> None:
         """The front end answers what the node did not; a node that was good for something is looked for again soon."""
-        if not asked:
-            # Nobody was reading: the ticket has ended meanwhile, and whoever reads next gets another.
-            self._first_time = self._first_time or self._link.loop.time() >= self._look_at
-            return
-        if self._node is not None and self._node.received_bytes:
-            self._pauses.reset()
-        self._look_later()
+        node = self._node
+        self._search.handed_back(
+            self._link.loop.time(),
+            reads=len(asked),
+            was_good=node is not None and bool(node.received_bytes),
+            is_gone=node is not None and node.ended,
+        )
         for call, message in asked:
             if not call.abandoned():
                 self._through_front_end(call, message)
@@ -179,7 +167,7 @@ class DirectPartition:
     def _ask_again(self, call: Call, message: ReadLog) -> None:
         if call.abandoned():
             return
-        if self._node is not None and not self._node.ended:
+        if self._search.way() is Way.NODE and self._node is not None:
             self._node.ask(call, message)
         else:
             self._through_front_end(call, message)

@@ -14,6 +14,7 @@ from penstock.client.connection.incarnation import Incarnation
 from penstock.client.connection.route import Route
 from penstock.client.log.place import Moment, PartitionStart, resolve_place
 from penstock.client.log.read_ahead import Claim
+from penstock.client_core.lease_keeping import next_beat_seconds
 from penstock.model import limits
 from penstock.model.errors import PenstockError
 from penstock.streams.waiting import came
@@ -21,12 +22,6 @@ from penstock.wire.log_messages import CommitOffset, GroupMembership, JoinGroup,
 from penstock.wire.messages import Done
 
 log = logging.getLogger("penstock.client")
-
-BEATS_PER_LEASE = 3
-STAND_BY_SECONDS = 1.0
-"""How often a member without a share asks whether there is one for it, at least."""
-ASKS_PER_SECOND = 16
-"""What a member asks that stands by at many partitions."""
 
 
 def new_member_name() -> str:
@@ -73,7 +68,7 @@ class Membership:
         self._route = route
         self._lease_ms = lease_ms
         self._partition = partition
-        self._stand_by_seconds = max(STAND_BY_SECONDS, partitions / ASKS_PER_SECOND)
+        self._partitions = partitions
         self._changed = changed
         self._failed = failed
         self._start: int | None = None
@@ -120,9 +115,8 @@ class Membership:
 
     async def _beat(self) -> None:
         while True:
-            pause = self._lease_ms / 1000 / BEATS_PER_LEASE
-            if self.answer is None or not self.answer.shares:
-                pause = min(pause, self._stand_by_seconds)
+            has_share = self.answer is not None and bool(self.answer.shares)
+            pause = next_beat_seconds(self._lease_ms, self._partitions, has_share=has_share)
             self._news.clear()
             if await came(self._news, pause):
                 continue  # a member that has no share any more asks more often
