@@ -107,7 +107,9 @@ def test_groups_go_on_where_they_are(penstock: Penstock, log: str) -> None:
 def test_groups_are_moved_and_forgotten(penstock: Penstock, log: str) -> None:
     assert bodies(penstock, log, "--group", "billing") == list(range(1, 31))
     moved = penstock("group", "seek", log, "billing", "--to", "20")
-    assert moved.output == f"group billing of {log} goes on at message 20, was at 31: 11 messages to read\n"
+    assert (
+        moved.output == f"group billing of {log} continues at message 20 (before: 31): 11 messages to read\n"
+    )
     assert bodies(penstock, log, "--group", "billing", "--limit", "1") == [20]
     (again,) = penstock("group", "seek", log, "billing", "--to", "10m", "--json").objects
     assert (again["offset"], again["offset_before"]) == (1, 21)

@@ -81,11 +81,11 @@ def test_a_log_that_is_not_there_is_said_before_spark_starts(penstock: Penstock)
 
 def test_what_is_missing_is_said_and_nobody_blamed(penstock: Penstock) -> None:
     assert missing_text(1, "usage_gaps") == (
-        "1 row never reached this job: it was lost on the way to the log, or the log let go of it before it was read "
+        "1 row never reached this job: it was lost on the way to the log, or the log removed it before it was read "
         "(table usage_gaps)"
     )
     assert missing_text(1200, "audit_gaps") == (
-        "1,200 rows never reached this job: they were lost on the way to the log, or the log let go of them before they were "
+        "1,200 rows never reached this job: they were lost on the way to the log, or the log removed them before they were "
         "read (table audit_gaps)"
     )
     for job in JOBS:
@@ -252,7 +252,7 @@ def test_wherever_spark_can_run_is_taken(penstock: Penstock, master: str) -> Non
     assert refused.code == 3, "it came as far as to ask for the log"
 
 
-STOPPING = "stopping as soon as Spark has started; once more: at once"
+STOPPING = "stopping as soon as Spark has started; press Ctrl-C again to stop at once"
 
 
 def twice_told(number: int) -> None:
@@ -307,14 +307,14 @@ def test_a_stop_while_spark_starts_ends_the_command_once_it_can_be_ended(
 
 
 def test_java_that_is_gone_is_said_in_a_sentence() -> None:
-    with pytest.raises(CommandError, match="Spark has ended by itself"), pipeline_errors():
+    with pytest.raises(CommandError, match="Spark has ended unexpectedly"), pipeline_errors():
         raise ConnectionRefusedError("what py4j raises when nobody listens any more")
 
 
 def test_a_master_that_nobody_answers_at_is_said_in_a_sentence() -> None:
     said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
     with (
-        pytest.raises(CommandError, match="there is no answer at the address of --master"),
+        pytest.raises(CommandError, match="the address of --master probably does not answer"),
         pipeline_errors(),
     ):
         raise PySparkException(said)

@@ -61,7 +61,7 @@ def test_no_server_is_said_at_once() -> None:
 def test_a_url_that_is_none_is_a_mistake(url: str) -> None:
     outcome = run("queue", "list", "--url", url)
     assert outcome.code == 2
-    assert "is no address of a server" in outcome.errors
+    assert "is not the address of a server" in outcome.errors
 
 
 def test_a_reader_that_has_had_enough_is_no_error_worth_a_traceback(

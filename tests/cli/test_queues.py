@@ -7,7 +7,7 @@ from tests.cli.conftest import Penstock
 
 def test_a_queue_is_created_shown_changed_and_deleted(penstock: Penstock) -> None:
     created = penstock("queue", "create", "life", "--visibility-timeout", "1h30m", "--max-bytes", "64KiB")
-    assert (created.code, created.output) == (0, "queue life is there\n")
+    assert (created.code, created.output) == (0, "queue life is ready\n")
     shown = penstock("queue", "show", "life")
     assert shown.code == 0
     assert "visibility timeout    1h30m" in shown.output

@@ -49,7 +49,7 @@ def test_a_page_and_a_message_are_shown(server_url: str, penstock: Penstock, que
     assert "visibility timeout" in at_terminal(server_url, "queue", "show", queue).output
     received = at_terminal(server_url, "receive", queue).output
     assert "hello [bold]x[/bold]" in received
-    assert "Add --delete to be done with them." in received
+    assert "Add --delete to delete them." in received
 
 
 def test_a_long_body_is_cut(server_url: str, penstock: Penstock, queue: str) -> None:

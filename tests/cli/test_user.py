@@ -44,7 +44,7 @@ def test_users_are_created_listed_disabled_and_deleted(run: Run) -> None:
     created = run("user", "create", "admin", "--root")
     assert created.code == 0, created.errors
     lines = created.output.splitlines()
-    assert lines[0] == "user admin is there, a root of account 000000000000"
+    assert lines[0] == "created user admin of account 000000000000, a root"
     assert "shown this once" in lines[1]
     assert lines[2].startswith("export AWS_ACCESS_KEY_ID=AKIA")
     assert lines[3].startswith("export AWS_SECRET_ACCESS_KEY=")

@@ -231,7 +231,7 @@ def test_attributes_somebody_else_garbled_are_an_error_of_that_message_alone() -
     for garbled in (b"\xc1", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"a": None})):
         encoded = encode_parts([b"x", b"y"], attributes=[garbled, b""])
         part = Part("q", DeliveredBatch(1, 2, 0, len(encoded), 1, 0), memoryview(encoded))
-        with pytest.raises(PenstockError, match="message 1 was sent with attributes"):
+        with pytest.raises(PenstockError, match="message 1 has attributes"):
             _ = MessageView(part, 0).attributes
         assert MessageView(part, 1).attributes == {}
 

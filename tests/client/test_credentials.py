@@ -33,7 +33,7 @@ def test_a_url_may_carry_a_key_and_its_secret() -> None:
     ],
 )
 def test_a_bad_url_is_refused_without_repeating_its_secret(url: str) -> None:
-    with pytest.raises(PenstockError, match="no address of a server") as caught:
+    with pytest.raises(PenstockError, match="not the address of a server") as caught:
         penstock.connect(url)
     for part in ("wJalr", "XUtn", "FEMI"):
         assert part not in str(caught.value)

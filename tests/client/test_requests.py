@@ -190,7 +190,7 @@ async def test_what_cannot_be_is_refused() -> None:
         await queue.send("an ordinary message")
         (message,) = await queue.receive()
         assert message.reply_to is None
-        with pytest.raises(PenstockError, match="asks for no reply"):
+        with pytest.raises(PenstockError, match="requests no reply"):
             await message.reply("to whom?")
 
 

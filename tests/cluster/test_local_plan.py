@@ -103,5 +103,5 @@ def test_what_is_written_as_toml_is_read_back() -> None:
 
 @pytest.mark.parametrize("zone", ["", " ", "a b", "x" * 64])
 def test_a_zone_that_no_node_could_stand_in_is_refused(zone: str) -> None:
-    with pytest.raises(PlanError, match="is no zone: use 1 to 63 letters"):
+    with pytest.raises(PlanError, match="is not a zone: use 1 to 63 letters"):
         with_another(plan_cluster(nodes=1, front_ends=1), "node", PORTS, zone)

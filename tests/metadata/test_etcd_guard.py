@@ -85,7 +85,7 @@ async def test_where_nobody_is_there_or_it_is_no_etcd_nothing_is_said() -> None:
     assert await why_unguarded("metadata://127.0.0.1:9327", None) is None
     said = await why_unguarded("metadata://10.0.0.31:9327,10.0.0.32:9327", None)
     assert said is not None
-    assert "metadata servers are spoken to without TLS" in said
+    assert "metadata servers do not use TLS" in said
 
 
 @async_test

@@ -308,7 +308,9 @@ async def test_the_register_cannot_be_put_back(tmp_path: Path, caplog: pytest.Lo
     await world.put_back(*before)
     assert await running.owner(eve) is None
     assert await running.owner(ada) is not None  # whom the newer one names too
-    assert "somebody without the master key has changed it. The one that was seen still counts" in caplog.text
+    assert (
+        "a process without the master key has changed it. The one that was seen still counts" in caplog.text
+    )
     started = await world.front_end()
     assert started.directory.is_set_back
     assert await started.owner(eve) is None

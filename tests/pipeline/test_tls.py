@@ -93,6 +93,6 @@ def test_what_is_wrong_is_said_in_words_for_users_of_spark(secure: Secure, tmp_p
     assert "is not trusted" in wrong
     assert wrong.endswith("for Spark, the option ca")
     plain = secure.url.replace("penstocks", "penstock")
-    assert "this server speaks TLS" in said(endpoint=plain, ca="")
-    assert "option ca is about TLS" in said(endpoint=plain)
+    assert "this server uses TLS" in said(endpoint=plain, ca="")
+    assert "option ca needs TLS" in said(endpoint=plain)
     assert "cannot be read" in said(ca=str(tmp_path / "none.pem"))

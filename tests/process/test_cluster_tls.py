@@ -91,7 +91,7 @@ def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
 
 def test_clients_are_spoken_to_over_tls_and_not_otherwise(cluster: ClusterUp) -> None:
     place = cluster.facts["url"].partition("://")[2].partition("?")[0]
-    with pytest.raises(penstock.PenstockError, match="this server speaks TLS: connect with penstocks://"):
+    with pytest.raises(penstock.PenstockError, match="this server uses TLS: connect with penstocks://"):
         penstock.connect_blocking(f"penstock://{place}", timeout=SECONDS)
     with pytest.raises(penstock.PenstockError, match="is not trusted"):
         penstock.connect_blocking(f"penstocks://{place}", timeout=SECONDS)
@@ -129,7 +129,7 @@ def test_whoever_starts_with_another_secret_or_certificate_ends_at_once(
     both.write_bytes(own.read_bytes() + strange.authority.read_bytes())
     code, said = run(*start, *options(strange._replace(authority=both)), **elsewhere)
     assert code == 2, said
-    assert "it does not take our certificate" in said
+    assert "it does not accept our certificate" in said
 
 
 def test_a_command_with_another_secret_ends_at_once(cluster: ClusterUp, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_strangers_hear_nothing_of_the_cluster_and_the_log_names_them(
         "peers": "the streams of nodes",
         "listen": "the metadata server",
     }
-    for why in ("it does not speak TLS", "it shows no certificate"):
+    for why in ("it does not use TLS", "it has no certificate"):
         line = f"refused 127.0.0.1, which connected to {where[port]}: {why}"
         soon(partial(_is_logged, cluster, name, line), SECONDS)
 

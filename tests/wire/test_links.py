@@ -122,9 +122,9 @@ def test_a_server_of_this_machine_need_not_prove_itself_unless_it_did_before(
 
 def test_a_greeting_says_what_is_wrong() -> None:
     greeting = Greeting("me", None, OURS, "there")
-    with pytest.raises(PenstockError, match="no Penstock server: it answers a greeting with Done"):
+    with pytest.raises(PenstockError, match="not a Penstock server: it answers a greeting with Done"):
         greeting.heard(Done(), "")
-    with pytest.raises(PenstockError, match="no Penstock server"):
+    with pytest.raises(PenstockError, match="not a Penstock server"):
         greeting.heard(Challenge(THEIRS), "")  # nobody offered to prove anything
     with pytest.raises(PenstockError, match="not you"):
         greeting.heard(Failed(ErrorCode.UNAUTHENTICATED, "not you"), "")

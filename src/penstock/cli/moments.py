@@ -25,12 +25,12 @@ def moment_of(text: str, option: str) -> datetime:
             raise _too_far(text, option) from None
         except ValueError:
             raise typer.BadParameter(
-                f"{text!r} is no time; write 1h for so long ago, or 2026-05-01T12:00Z", param_hint=option
+                f"{text!r} is not a time; write 1h (one hour ago) or 2026-05-01T12:00Z", param_hint=option
             ) from None
 
 
 def _too_far(text: str, option: str) -> typer.BadParameter:
     return typer.BadParameter(
-        f"{text!r} is before the year 1 or after 9999; write 1h for so long ago, or 2026-05-01T12:00Z",
+        f"{text!r} is before the year 1 or after 9999; write 1h (one hour ago) or 2026-05-01T12:00Z",
         param_hint=option,
     )

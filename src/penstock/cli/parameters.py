@@ -38,8 +38,8 @@ def moment_of(text: str) -> datetime | float:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise typer.BadParameter(
-            f"{text!r} is not a time with its zone; write 2026-03-01T12:00:00.5Z, seconds since 1970, or 10s for so "
-            "long ago"
+            f"{text!r} is not a time with its zone; write 2026-03-01T12:00:00.5Z, seconds since 1970, or 10s (10 seconds "
+            "ago)"
         )
     return moment
 

@@ -17,7 +17,7 @@ class Unanswered(PenstockError):
     """The link gives a request up: no server has answered it. A front end that says so of a node says it otherwise."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(ErrorCode.UNREACHABLE, f"{why}. What was asked may have been carried out or not")
+        super().__init__(ErrorCode.UNREACHABLE, f"{why}. The request may or may not have been carried out")
 
 
 class Call(ABC):

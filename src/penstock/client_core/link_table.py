@@ -173,7 +173,7 @@ class LinkTable:
                 call.dropped()
             elif not call.resend or call.resent > RESENDS_AT_MOST:
                 del self.calls[request_id]
-                call.fail(Unanswered(f"the connection broke before the answer came: {reason}"))
+                call.fail(Unanswered(f"the connection broke before the answer: {reason}"))
         for stream in self.streams.values():
             stream.deadline = now + self.timeout
 

@@ -106,10 +106,10 @@ class SendCall(Call):
             return error
         if refused and not (error.retryable or error.sent_again):
             return PenstockError(
-                error.code, f"{error.message}. An attempt before this one may have stored the batch or not"
+                error.code, f"{error.message}. An earlier attempt may or may not have stored the batch"
             )
         return PenstockError(
-            ErrorCode.UNREACHABLE, f"the batch may be stored or not; what was said last is: {error}"
+            ErrorCode.UNREACHABLE, f"the batch may or may not be stored; the last error was: {error}"
         )
 
 

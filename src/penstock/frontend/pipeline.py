@@ -307,7 +307,7 @@ class Pipeline:
                     self._front.queues.forget(target.native_name)
                 return sqs_error_of(raised)
             case VersionConflictError():
-                return service_unavailable("Others change the same queue. Please try again.")
+                return service_unavailable("Other requests are changing the same queue. Please try again.")
             case StoreUnavailableError():
                 logger.warning("the metadata store is not available: %(error)s", {"error": raised})
                 return service_unavailable()

@@ -108,7 +108,7 @@ def unknown(refusal: PenstockError) -> PenstockError:
     """A refusal after an attempt of which nobody knows what became."""
     return PenstockError(
         ErrorCode.UNREACHABLE,
-        f"the first attempt may have been carried out or not, and the next one was not: {refusal.message}",
+        f"the first attempt may or may not have been carried out, and the second one was refused: {refusal.message}",
     )
 
 

@@ -148,7 +148,7 @@ def partition_of(queue: QueueEntry, ordinal: int) -> int:
     if not 0 <= ordinal < len(queue.partitions):
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
-            f"queue {queue.name!r} has {len(queue.partitions)} partitions, and the number asked for is of another",
+            f"queue {queue.name!r} has {len(queue.partitions)} partitions, and the sequence number belongs to another partition",
         )
     return queue.partitions[ordinal]
 

@@ -102,7 +102,9 @@ def made(
         queue = yield from _make(context, name, settings, stored.version)
         if queue is not None:
             return queue
-    raise PenstockError(ErrorCode.OVERLOADED, f"too many make and delete queue {name!r} at once; try again")
+    raise PenstockError(
+        ErrorCode.OVERLOADED, f"too many requests create and delete queue {name!r} at once; try again"
+    )
 
 
 def make_dead_letter_queue(context: RoutingContext, settings: QueueSettings) -> Steps[None]:
@@ -140,7 +142,7 @@ def served(context: RoutingContext, queue: QueueEntry) -> Steps[None]:
     if not context.map.serves(queue) and not (yield Until(lambda: context.map.serves(queue), PATIENCE_MS)):
         raise PenstockError(
             ErrorCode.UNREACHABLE,
-            f"queue {queue.name!r} is made, but not all of its primaries serve yet; ask for it again",
+            f"queue {queue.name!r} is created, but not all of its partitions are served yet; try again",
         )
 
 
@@ -182,7 +184,7 @@ def _placed(
         placed = place(nodes, partitions, replicas, context.map.census.copy())
     except TooFewNodesError as error:
         raise PenstockError(
-            ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be made now: {error}"
+            ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be created now: {error}"
         ) from None
     return first_entries(
         placed, queue=name, queue_id=queue_id, settings=share_of(settings), made_ms=context.now_ms()
@@ -232,7 +234,7 @@ def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
         finally:
             ids.counting = False
             context.map.touch(NEXT_ID)
-    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are made at once; try again")
+    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are created at the same time; try again")
 
 
 def _count_on(ids: FreeIds, count: int) -> Steps[None]:
@@ -261,7 +263,7 @@ def _first_free(ids: FreeIds, sealed: bytes | None, plain: bytes | None) -> int:
     except msgspec.MsgspecError as error:
         raise PenstockError(
             ErrorCode.METADATA_UNAVAILABLE,
-            f"no queue can be made: the count of ids in the metadata store ({IDS}) cannot be trusted: {error}",
+            f"no queue can be created: the counter of ids in the metadata store ({IDS}) cannot be trusted: {error}",
         ) from None
     first = max(counted, ids.above)
     said = int(plain) if plain is not None and plain.isdigit() and len(plain) < _DIGITS else 1

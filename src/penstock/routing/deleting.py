@@ -40,7 +40,9 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
         except PenstockError:
             pass  # the queue is deleted; the manager tells the partitions that could not be told
         return Reply(Done())
-    raise PenstockError(ErrorCode.OVERLOADED, f"too many change queue {request.name!r} at once; try again")
+    raise PenstockError(
+        ErrorCode.OVERLOADED, f"too many requests change queue {request.name!r} at once; try again"
+    )
 
 
 def stored_queue(name: str) -> Steps[tuple[QueueEntry, int]]:
@@ -94,6 +96,6 @@ def _check_not_needed(name: str) -> Steps[None]:
     if queue.state == "ready" and queue.settings.sorted:
         raise PenstockError(
             ErrorCode.UNSUPPORTED,
-            f"queue {queue.name!r} puts what comes too late for its order into {name!r}: delete {queue.name!r} first, "
+            f"queue {queue.name!r} sends late messages to {name!r}: delete {queue.name!r} first, "
             "or purge this one",
         )

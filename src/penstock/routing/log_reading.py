@@ -122,7 +122,8 @@ def _within(number: int, ordinal: int) -> int:
     of, within = inward(number)
     if of != ordinal:
         raise PenstockError(
-            ErrorCode.BAD_REQUEST, f"number {number} is of partition {of}, and the request is about {ordinal}"
+            ErrorCode.BAD_REQUEST,
+            f"number {number} belongs to partition {of}, and the request is for partition {ordinal}",
         )
     return within
 

@@ -338,7 +338,7 @@ class PartitionLines:
         if call.last_refusal is not None:
             return call.last_refusal
         name = f"partition {entry.ordinal} of queue {entry.queue!r}"
-        return PenstockError(ErrorCode.UNREACHABLE, f"{name} cannot be asked now: {call.reason}; try again")
+        return PenstockError(ErrorCode.UNREACHABLE, f"{name} cannot be reached now: {call.reason}; try again")
 
     def _look_up(self, partition: int, now: float) -> None:
         """Asks the store about a partition, not more often than makes sense."""

@@ -172,7 +172,7 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
         raise _first_error(outcomes, ErrorCode.OUT_OF_ORDER) or error
     is_sent_again = error.retryable or error.code in _SENT_AGAIN_HERE
     code = ErrorCode.UNREACHABLE if is_sent_again else error.code
-    raise PenstockError(code, f"a part of the batch is stored, and another was refused: {error.message}")
+    raise PenstockError(code, f"a part of the batch is stored, and another part was refused: {error.message}")
 
 
 def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> Steps[dict[int, int | Place]]:
@@ -272,5 +272,5 @@ def _check_sizes(queue: QueueEntry, batch: Batch) -> None:
         raise PenstockError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a message of {largest} bytes is over the {queue.settings.max_message_bytes} that queue "
-            f"{queue.name!r} takes (max_message_bytes)",
+            f"{queue.name!r} accepts (max_message_bytes)",
         )

@@ -74,7 +74,7 @@ def _look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
     if queue is not None:
         raise PenstockError(
             ErrorCode.METADATA_UNAVAILABLE,
-            f"this front end has only now heard of queue {queue.name!r}; ask again",
+            f"this front end has just received queue {queue.name!r}; try again",
         )
 
 

@@ -139,7 +139,7 @@ def together(
             raise PenstockError(
                 ErrorCode.BAD_REQUEST,
                 f"other messages were sent under the number of this batch before: of {len(places)} there are "
-                f"{len(numbers)}. A number names one batch; use a new one for other messages",
+                f"{len(numbers)}. A number identifies one batch; use a new one for other messages",
             )
         duplicates -= set(places)
         duplicates |= {places[index] for index in result.duplicates}

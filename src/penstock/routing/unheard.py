@@ -36,7 +36,7 @@ def look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
         if not context.map.has_heard_of(queue_id):
             raise PenstockError(
                 ErrorCode.METADATA_UNAVAILABLE,
-                f"this front end has not heard of a queue with id {queue_id}, and could not look for it; ask again",
+                f"this front end does not know a queue with id {queue_id}, and could not look it up; try again",
             )
         return
     looking.add(queue_id)

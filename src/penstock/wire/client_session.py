@@ -220,7 +220,7 @@ class ClientSession(Generic[Socket]):
         try:
             if self._hello_timer is not None and begins_tls(data):
                 raise PenstockError(
-                    ErrorCode.BAD_FRAME, "it speaks TLS, and there is no native.tls_certificate"
+                    ErrorCode.BAD_FRAME, "it uses TLS, and native.tls_certificate is not set"
                 )
             if self._hello_timer is not None and begins_header(data):
                 raise PenstockError(

@@ -58,5 +58,5 @@ class Greeting:
             case _:
                 raise PenstockError(
                     ErrorCode.BAD_FRAME,
-                    f"what listens there is no Penstock server: it answers a greeting with {type(answer).__name__}",
+                    f"the program there is not a Penstock server: it answers a greeting with {type(answer).__name__}",
                 )

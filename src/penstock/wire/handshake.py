@@ -121,7 +121,7 @@ class ClientHandshake:
             )
         if secure and not self.done:
             # With TLS 1.3 the side that connects is through before the server has looked at its certificate.
-            return HandshakeError("it does not take our certificate")
+            return HandshakeError("it does not accept our certificate")
         return None
 
     def prove(self, head: Buffer) -> bytes:

@@ -47,6 +47,6 @@ def test_an_office_that_was_taken_before_its_making_was_answered_is_not_held() -
     assert not campaign.heard(b"node-2", 9, 11)
     effects = campaign.answered(question, Done(8), 12)
     assert effects[0] == Elected(8)
-    assert effects[1] == Deposed("the office was taken from it")
+    assert effects[1] == Deposed("another node manages the cluster")
     assert _requests(effects) == [Revoke(77)]
     assert not campaign.holds(12)

@@ -148,9 +148,9 @@ def test_clockbounds_bound_grows_with_its_drift(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
-        (segment(status=0), "does not vouch"),
-        (segment(status=3), "does not vouch"),
-        (segment(void_s=105), "does not vouch"),
+        (segment(status=0), "does not guarantee"),
+        (segment(status=3), "does not guarantee"),
+        (segment(void_s=105), "does not guarantee"),
         (segment(version=3), "not of version 2"),
         (segment(magic=(1, 2)), "not of version 2"),
         (segment(generation=5), "in the middle of an update"),

@@ -110,7 +110,7 @@ async def test_who_shows_no_certificate_is_refused(tmp_path: Path, caplog: pytes
         _, said = await asyncio.get_running_loop().create_connection(Said, "127.0.0.1", port, ssl=nameless)
         await said.ended
         assert said.heard == b""
-        await logged(caplog, "it shows no certificate")
+        await logged(caplog, "it has no certificate")
         assert Said.made == 0
 
 
@@ -121,7 +121,7 @@ async def test_who_does_not_speak_tls_is_refused_before_anything_is_looked_at(
     async with door(ClusterTls(*files_in(tmp_path))) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"\x20\0\0\0 a frame of the native protocol")
-        await logged(caplog, "it does not speak TLS")
+        await logged(caplog, "it does not use TLS")
         assert Said.made == 0
         writer.close()
 
@@ -143,7 +143,7 @@ async def test_one_host_is_told_of_once_and_not_at_every_try(
 async def test_a_plain_server_is_told_apart_from_one_that_is_away(tmp_path: Path) -> None:
     listener = bind(Address("127.0.0.1", 0), "--listen")
     opened = await listen(lambda: Said(greets=True), listener, None, "the test")
-    with pytest.raises(HandshakeError, match="it does not speak TLS"):
+    with pytest.raises(HandshakeError, match="it does not use TLS"):
         await heard_at(listener.getsockname()[1], ClusterTls(*files_in(tmp_path)))
     opened.close()
 

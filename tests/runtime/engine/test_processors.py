@@ -61,7 +61,7 @@ def test_nothing_is_chosen_where_nothing_is_named(left: str) -> None:
 
 def test_a_processor_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(
-        StartError, match=r"cannot keep to processors 4095: this process may use .*--cpus auto"
+        StartError, match=r"cannot use only processors 4095: this process may use .*--cpus auto"
     ):
         use_processors((4095,))
 

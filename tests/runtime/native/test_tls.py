@@ -149,8 +149,8 @@ async def test_a_plain_client_is_told_to_speak_tls(
     async with secure(tmp_path, files) as server:
         refused = await refusal(server.url.replace("penstocks", "penstock"))
         assert refused.code is ErrorCode.BAD_REQUEST
-        assert "this server speaks TLS: connect with penstocks://" in refused.message
-        assert "it does not speak TLS, and this process does" in caplog.text
+        assert "this server uses TLS: connect with penstocks://" in refused.message
+        assert "it does not use TLS, and this process does" in caplog.text
         await (await penstock.connect(server.url, ca=files.authority)).close()
 
 
@@ -161,8 +161,8 @@ async def test_a_client_with_tls_is_told_that_the_server_has_none(
     async with running_server(tmp_path / "data", small_config(sqs_listen=None)) as server:
         refused = await refusal(server.url.replace("penstock", "penstocks"), ca=files.authority)
         assert refused.code is ErrorCode.BAD_REQUEST
-        assert f"what listens at {server.broker.address} speaks no TLS" in refused.message
-        assert "it speaks TLS, and there is no native.tls_certificate" in caplog.text
+        assert f"the program at {server.broker.address} does not use TLS" in refused.message
+        assert "it uses TLS, and native.tls_certificate is not set" in caplog.text
         await (await penstock.connect(server.url)).close()
 
 
@@ -301,7 +301,7 @@ async def test_a_front_end_asks_its_server_over_tls(
         plain = await open_front_end(config(None))
         assert not plain.connected
         await plain.close()
-        assert "this server speaks TLS: connect with penstocks://" in caplog.text
+        assert "this server uses TLS: connect with penstocks://" in caplog.text
         with pytest.raises(StartError, match=r"authority file .*nowhere does not exist"):
             await open_front_end(config(str(tmp_path / "nowhere")))
 
@@ -353,8 +353,8 @@ def test_urls_say_whether_there_is_tls_and_whom_to_trust() -> None:
     assert parse_address("penstocks://host:1?ca=/a%20b/ca.pem") == Place("host", 1, True, "/a b/ca.pem")
     assert str(parse_address("penstocks://key:secret@host:1?ca=ca.pem")) == "host:1"
     for url, why in {
-        "penstock://host?ca=ca.pem": "ca is about TLS: begin with penstocks://",
-        "penstocks://host?verify=no": "stands ca=FILE, and nothing else",
+        "penstock://host?ca=ca.pem": "ca needs TLS: begin with penstocks://",
+        "penstocks://host?verify=no": "only ca=FILE is allowed",
         "penstocks://host?ca=": "names no file",
         "https://host": "it must start with penstock://, or over TLS with penstocks://",
     }.items():
@@ -373,7 +373,7 @@ def test_an_authority_is_a_file_or_what_is_in_one(tmp_path: Path, files: Certifi
         chosen_authority(tmp_path / "nowhere.pem", "")
     with pytest.raises(PenstockError, match="holds no certificates in PEM form"):
         chosen_authority(files.key, "")
-    with pytest.raises(PenstockError, match="the url does not ask for it: begin it with penstocks://"):
+    with pytest.raises(PenstockError, match="the url does not use it: begin it with penstocks://"):
         penstock.connect("penstock://host", ca=files.authority)
     secure_place, plain_place = Place("a", 1, True, str(files.authority)), Place("b", 2)
     assert authorities_of([secure_place, plain_place], None) == content

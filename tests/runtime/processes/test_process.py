@@ -193,7 +193,7 @@ def test_processors_that_are_not_there_are_refused_in_one_sentence(tmp_path: Pat
         [*command, "--cpus", "4095"], capture_output=True, text=True, timeout=PROCESS_SECONDS
     )
     assert refused.returncode == 1
-    assert "cannot keep to processors 4095: this process may use" in refused.stderr
+    assert "cannot use only processors 4095: this process may use" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -98,7 +98,7 @@ class Catalogue:
         if self.serves is not None and partition_id not in self.serves:
             raise PenstockError(
                 ErrorCode.NOT_PRIMARY,
-                f"this node does not lead partition {partition_id} (now, or yet); look up who does",
+                f"this node is not the primary of partition {partition_id}; look up its primary",
             )
         if partition is None or partition_id in self.deleting:
             raise PenstockError(

@@ -148,7 +148,7 @@ def _list(partition: Partition, request: ListGroups, now_ms: int) -> GroupList:
 def _seek(parts: NodeParts, partition: Partition, request: SeekGroup, now_ms: int) -> GroupDescription:
     log = retained(partition)
     if (request.offset is None) == (request.time_ms is None):
-        raise PenstockError(ErrorCode.BAD_REQUEST, "a seek has either an offset or a time")
+        raise PenstockError(ErrorCode.BAD_REQUEST, "a seek needs an offset or a time, not both")
     offset = request.offset
     if offset is None:
         assert request.time_ms is not None

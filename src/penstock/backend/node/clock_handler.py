@@ -44,7 +44,7 @@ class ClockDesk:
         if now is None:
             raise PenstockError(
                 ErrorCode.CLOCK_UNCERTAIN,
-                f"the server does not know the time yet: {self._source} has not told it (setting clock.source)",
+                f"the server does not know the time yet: {self._source} has not answered yet (setting clock.source)",
             )
         (time_us, process, counter), size = self._sequencer.take(now, count)
         return TakenIds(time_us, process, counter, size, now.furthest_us(time_us))

@@ -20,11 +20,11 @@ from penstock.wire.messages import Answer, Failed, encode_message
 
 _LOST = Failed(
     ErrorCode.UNREACHABLE,
-    "this node lost the partition before what was asked was safe elsewhere: it may have been done or not",
+    "this node is no longer the primary of the partition, and its other replicas may not have the request: it may or may not have been carried out",
 )
 _TOO_FEW = Failed(
     ErrorCode.UNREACHABLE,
-    "replicas were lost before enough of them had what was sent: it may be stored or not",
+    "replicas were lost before enough of them had the batch: it may or may not be stored",
 )
 
 

@@ -208,8 +208,8 @@ def _room_for_leases(partition: Partition, max_leased: int) -> int:
     if leased >= max_leased:
         raise PenstockError(
             ErrorCode.LIMIT_REACHED,
-            f"{leased} messages of queue {partition.name!r} are out with consumers and not deleted yet, and this "
-            f"receive allows no more than {max_leased} (max_leased)",
+            f"{leased} messages of queue {partition.name!r} are leased, and this receive allows at "
+            f"most {max_leased} (max_leased)",
         )
     return max_leased - leased
 
@@ -332,7 +332,7 @@ def receivable(parts: NodeParts, partition_id: int) -> Partition:
     if not partition.settings.has_queue:
         raise PenstockError(
             ErrorCode.UNSUPPORTED,
-            f"queue {partition.name!r} is a log (consumption 'log'): it is read, and nothing is received from it",
+            f"queue {partition.name!r} is a log (consumption 'log'): read it instead of receiving from it",
         )
     return partition
 

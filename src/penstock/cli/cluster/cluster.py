@@ -150,7 +150,7 @@ def _find_running_etcd(url: str) -> None:
             error_console().print(why, style="yellow", markup=False)
     except StoreUnavailableError as error:
         raise CommandError(
-            f"{error}. Start it first; without --etcd a new cluster gets one of its own.", UNREACHABLE
+            f"{error}. Start it first; without --etcd the cluster starts its own etcd.", UNREACHABLE
         ) from None
 
 
@@ -183,7 +183,7 @@ def _new_plan(
         parse_etcd_url(etcd)
     base = BASE_PORT if base_port is None else base_port
     if base < 0:
-        raise CommandError(f"--base-port {base} is no port; use 1 or more, or 0 for any that are free", USAGE)
+        raise CommandError(f"--base-port {base} is not a port; use 1 or more, or 0 for free ports", USAGE)
     return plan_cluster(
         nodes=NODES if nodes is None else nodes,
         front_ends=FRONT_ENDS if frontends is None else frontends,
@@ -295,7 +295,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
     print_facts(
         "The cluster is ready",
         {
-            "sqs": f"{plan.sqs_url}  (any credentials will do until there are users)",
+            "sqs": f"{plan.sqs_url}  (any credentials until there are users)",
             "native": plan.native_url,
             "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
@@ -312,7 +312,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
     )
     print_hint("  Try: penstock queue create orders, penstock cluster status, penstock cluster kill node-1")
     if not detach:
-        print_hint("  Ctrl-C stops all of it.")
+        print_hint("  Ctrl-C stops all processes.")
 
 
 def _stay(cluster: LocalCluster, *, supervise: bool, json: bool) -> None:
@@ -329,7 +329,7 @@ def _stay(cluster: LocalCluster, *, supervise: bool, json: bool) -> None:
             print_line("Another process stopped the cluster.")
         return
     if not json:
-        error_console().print("stopping; Ctrl-C once more to end all of it at once", style="dim")
+        error_console().print("stopping; press Ctrl-C again to stop at once", style="dim")
     try:
         _say_stopped(cluster.bring_down(), json=json)
     except KeyboardInterrupt:
@@ -348,7 +348,7 @@ def down(data: ClusterData = DEFAULT_DIRECTORY, json: Json = False) -> None:
             if json:
                 print_json({"event": "stopped", "forced": []})
             else:
-                print_line("The cluster does not run.")
+                print_line("The cluster is not running.")
             return
         _say_stopped(cluster.bring_down(), json=json)
 
@@ -360,7 +360,7 @@ def _say_stopped(forced: list[str], *, json: bool) -> None:
     print_line("The cluster is stopped; its data stays.")
     if forced:
         error_console().print(
-            f"ended by force, because they did not stop in time: {', '.join(forced)}",
+            f"killed, because they did not stop in time: {', '.join(forced)}",
             style="yellow",
             markup=False,
         )

@@ -48,19 +48,21 @@ def elect(
         entry = _stuck(with_store(url, read_view), name, partition)
         if not unclean:
             raise CommandError(
-                f"partition {partition} of {name} has no primary: {entry.reason}. With --unclean another replica leads, and "
-                "what only those had is lost",
+                f"partition {partition} of {name} has no primary: {entry.reason}. With --unclean another replica is elected, "
+                "and the messages that it lacks are lost",
                 USAGE,
             )
         if not yes:
             confirm_loss(
-                f"Let one of {', '.join(entry.replicas)} lead partition {partition} of {name}, and lose what it lacks?"
+                f"Elect one of {', '.join(entry.replicas)} as the primary of partition {partition} of {name}, and lose the messages that it lacks?"
             )
         with_store(url, lambda store: _allow(store, entry))
     if json:
         print_json({"event": "allowed", "queue": name, "partition": partition, "epoch": entry.epoch})
     else:
-        print_line(f"The living replica with the longest log will lead partition {partition} of {name}.")
+        print_line(
+            f"The living replica with the longest log becomes the primary of partition {partition} of {name}."
+        )
 
 
 def _stuck(view: ClusterView, name: str, ordinal: int) -> PartitionEntry:
@@ -72,9 +74,7 @@ def _stuck(view: ClusterView, name: str, ordinal: int) -> PartitionEntry:
         raise CommandError(f"there is no partition {ordinal} of a queue {name} in this cluster", NOT_FOUND)
     seen = view.partitions.get(queue.entry.partitions[ordinal])
     if seen is None or not leaderless(view, seen.entry):
-        raise CommandError(
-            f"partition {ordinal} of {name} is led as it should be; nothing is to be decided", REFUSED
-        )
+        raise CommandError(f"partition {ordinal} of {name} has a primary; no election is needed", REFUSED)
     return seen.entry
 
 

@@ -68,7 +68,7 @@ def cluster_errors() -> Iterator[None]:
         raise CommandError(str(error), USAGE) from None
     except StoreUnavailableError as error:
         raise CommandError(
-            f"{error}. The nodes go on with the queues they have; nothing can be created or moved until etcd is back.",
+            f"{error}. Existing queues continue; no queue can be created or moved until etcd is back.",
             UNREACHABLE,
         ) from None
     except (

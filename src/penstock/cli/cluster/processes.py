@@ -156,7 +156,7 @@ def remove(
             return
         url = etcd_of(data, etcd)
         if not yes:
-            confirm_loss(f"Remove {node}, and delete the data it keeps when others have it?")
+            confirm_loss(f"Remove {node}, and delete its data when other nodes have copies?")
         _drain(url, node, remove=True, seconds=duration_seconds(timeout))
         left = _held(with_store(url, read_view), node)
         if left:
@@ -167,7 +167,7 @@ def remove(
         if cluster is not None:
             cluster.forget(node)
         elsewhere = "" if cluster is not None else " Its process can be stopped now, and its data deleted."
-        _say(json, "removed", node, f"{node} is gone; others have what it held.{elsewhere}")
+        _say(json, "removed", node, f"{node} is removed; other nodes have its partitions.{elsewhere}")
 
 
 def _removed_without_draining(cluster: LocalCluster, name: str) -> bool:
@@ -175,12 +175,12 @@ def _removed_without_draining(cluster: LocalCluster, name: str) -> bool:
     role = cluster.planned(name).role
     if role in ("etcd", "balancer"):
         raise CommandError(
-            f"a cluster needs its {name}; `penstock cluster kill {name}` shows what happens without", USAGE
+            f"a cluster needs its {name}; to test a failure of it, use `penstock cluster kill {name}`", USAGE
         )
     if role == "node":
         return False
     if role == "frontend" and len(cluster.plan.of_role("frontend")) == 1:
-        raise CommandError("a cluster needs a front end, and this is the last", USAGE)
+        raise CommandError("a cluster needs a front end, and this is the last one", USAGE)
     cluster.forget(name)
     return True
 
@@ -190,14 +190,12 @@ def _drain(url: str, node: str, *, remove: bool, seconds: float) -> None:
     _known_node(view, node)
     others = [name for name in view.members.living if name != node and name not in view.drains]
     if not others and _held(view, node):
-        raise CommandError(
-            f"there is no other node that could take what {node} holds: add one first", REFUSED
-        )
+        raise CommandError(f"no other node can take over the partitions of {node}: add a node first", REFUSED)
     # Not of partitions: on a move they have one more for a while.
     most = max((seen.entry.settings.replicas for seen in view.queues.values()), default=0)
     if len(others) < most:
         error_console().print(
-            f"a queue has {most} replicas and only {len(others)} other nodes live: such queues have fewer meanwhile, but never so few that sends are refused",
+            f"a queue has {most} replicas and only {len(others)} other nodes are alive: such queues have fewer replicas meanwhile, but enough to accept sends",
             style="yellow",
             markup=False,
         )

@@ -60,7 +60,7 @@ def seal(
             raise CommandError(str(error), USAGE) from None
         if not yes:
             confirm_loss(
-                "Vouch for the queues and partitions as `penstock cluster status` shows them, and seal them?"
+                "Do you confirm the queues and partitions that `penstock cluster status` shows, and seal them?"
             )
         kept = ("cluster/queues/", "cluster/partitions/", "cluster/ids")
         count = with_store(url, lambda store: seal_kinds(store, sealers, kept))

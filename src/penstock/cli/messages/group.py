@@ -130,7 +130,7 @@ def seek(
         print_json({**group_json(name, after), "offset_before": before.offset})
     else:
         print_line(
-            f"group {group} of {name} goes on at {_place(after)}, was at {_place(before).removeprefix('message ')}: "
+            f"group {group} of {name} continues at {_place(after)} (before: {_place(before).removeprefix('message ')}): "
             f"{messages_text(after.lag_messages)} to read",
             "green",
         )
@@ -150,7 +150,7 @@ def delete(
         log = await log_of(client, name)
         found = await _find(log, name, group)
         if not yes:
-            confirm_loss(f"Forget group {group} of {name}, which is at {_place(found)}?")
+            confirm_loss(f"Delete group {group} of {name}, which is at {_place(found)}?")
         await log.delete_group(group)
         return found
 
@@ -158,7 +158,7 @@ def delete(
     if json:
         print_json({"queue": name, "deleted": group, "offset": found.offset})
     else:
-        print_line(f"group {group} of {name} is forgotten; it was at {_place(found)}", "green")
+        print_line(f"group {group} of {name} is deleted; it was at {_place(found)}", "green")
 
 
 async def _find(log: Log, name: str, group: str) -> GroupDescription:

@@ -42,7 +42,7 @@ def log_place(text: str, option: str) -> LogPlace:
         moment = datetime.fromisoformat(word)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no place in a log; use {EXAMPLES}", param_hint=option
+            f"{text!r} is not a place in a log; use {EXAMPLES}", param_hint=option
         ) from None
     return LogPlace(None, moment.astimezone())
 
@@ -52,8 +52,8 @@ async def log_of(client: Client, name: str) -> Log:
     settings = (await client.describe_queue(name)).settings
     if not settings.has_log:
         raise CommandError(
-            f"queue {name} keeps no log: its messages are gone once they are received and deleted. Look at those that "
-            f"wait with `penstock peek {name}`, or create a queue with `--consumption log` (or `both`)",
+            f"queue {name} has no retained log. Show its messages with `penstock "
+            f"peek {name}`, or create a queue with `--consumption log` (or `both`)",
             USAGE,
         )
     return client.queue(name).log()

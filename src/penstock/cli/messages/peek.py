@@ -70,7 +70,7 @@ def filter_of(
     for one in state or ():
         if one not in get_args(MessageState):
             known = ", ".join(get_args(MessageState))
-            raise typer.BadParameter(f"{one!r} is no state; use {known}", param_hint="--state")
+            raise typer.BadParameter(f"{one!r} is not a state; use {known}", param_hint="--state")
     states: Any = state or None
     if not any((states, contains, group, attribute, reason, source)):
         return None

@@ -97,7 +97,7 @@ def receive(
         error_console().print(f"no message in {', '.join(weights)}", style="dim", markup=False)
     elif received and not delete and not answering:
         print_hint(
-            "Not deleted: they come back when their visibility timeout ends. Add --delete to be done with them."
+            "Not deleted: they are redelivered when their visibility timeout ends. Add --delete to delete them."
         )
 
 

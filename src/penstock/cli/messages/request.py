@@ -55,7 +55,7 @@ def request(
     _show(name, reply, json=json, body_only=body_only)
     if reply.outcome == "failed":
         raise CommandError(
-            f"the request failed: {printable(reply.error or 'the reply does not say why')}", FAILED
+            f"the request failed: {printable(reply.error or 'the reply gives no reason')}", FAILED
         )
 
 

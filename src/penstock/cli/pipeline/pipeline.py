@@ -126,7 +126,9 @@ def prepare(json: Json = False) -> None:
     with pipeline_errors():
         from penstock.pipeline.preparing import prepare as prepared
 
-        with error_console().status("running two jobs of a few rows, to see what they need: half a minute"):
+        with error_console().status(
+            "running two small jobs to find the classes that they need; this takes half a minute"
+        ):
             archive, is_new = prepared()
         size = archive.stat().st_size
         if json:
@@ -142,7 +144,7 @@ def _say_tidied(job: Job, done: Tidied, *, json: bool) -> None:
         print_json({"job": job.name, **done.compacted._asdict(), "directories_expired": done.expired})
         return
     if done.expired:
-        print_line(f"{job.name}: old rows went from {counted(done.expired, 'directory', 'directories')}")
+        print_line(f"{job.name}: removed old rows from {counted(done.expired, 'directory', 'directories')}")
     if before:
         print_line(f"{job.name}: {counted(before, 'directory', 'directories')} became {after:,}")
     elif not done.expired:

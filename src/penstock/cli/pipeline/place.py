@@ -95,13 +95,13 @@ def pipeline_errors() -> Iterator[None]:
     except PipelineError as error:
         raise CommandError(str(error)) from None
     except (Py4JNetworkError, ConnectionError) as error:  # the one while Java ends, the other afterwards
-        raise CommandError(f"Spark has ended by itself: {error}") from None
+        raise CommandError(f"Spark has ended unexpectedly: {error}") from None
     except OSError as error:
         if error.filename is None:  # nothing that a person could look at
             raise
         raise CommandError(
-            f"{error.filename} cannot be read or written: {error.strerror}. Nothing is lost: when that is mended, or another "
-            "place is named (--warehouse, --checkpoint), the same command goes on"
+            f"{error.filename} cannot be read or written: {error.strerror}. Nothing is lost: repair that, or name another place "
+            "(--warehouse, --checkpoint), and run the same command again"
         ) from None
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
@@ -113,16 +113,18 @@ def pipeline_errors() -> Iterator[None]:
                 USAGE,
             ) from None
         if _NO_BUCKET in str(error):
-            raise CommandError("there is no such bucket: make it, or name another with --warehouse") from None
+            raise CommandError(
+                "there is no such bucket: create it, or name another with --warehouse"
+            ) from None
         if _NO_JAVA in str(error):
             raise CommandError(
-                "Java ended before Spark had begun; why stands above. If it could not fetch packages (spark.jars.packages), "
+                "Java ended before Spark started; see the reason above. If it could not fetch packages (spark.jars.packages), "
                 "name files that are here instead: --conf spark.jars=FILE,FILE"
             ) from None
         if _STOPPED in str(error):
             raise CommandError(
-                "Spark has stopped; see the reason above. With a cluster, most likely there is no answer at the address of "
-                "--master, or it has ended this run. Nothing is lost: the same command goes on"
+                "Spark has stopped; see the reason above. With a cluster, the address of --master probably does not answer, or the "
+                "cluster has ended this run. Nothing is lost: run the same command again"
             ) from None
         raise CommandError(f"Spark: {reason_of(error) or in_short(str(error))}") from None
 
@@ -146,10 +148,10 @@ def settings_of(given: list[str] | None) -> dict[str, str]:
     for text in given or []:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is no setting; write KEY=VALUE", param_hint="--conf")
+            raise typer.BadParameter(f"{text!r} is not a setting; write KEY=VALUE", param_hint="--conf")
         if name.strip() == "spark.sql.session.timeZone":
             raise typer.BadParameter(
-                "hours and days of the tables are those of UTC: in another zone they would be counted twice",
+                "hours and days of the tables are those of UTC: in another time zone rows would be counted twice",
                 param_hint="--conf",
             )
         settings[name.strip()] = value.strip()
@@ -175,11 +177,11 @@ def keep_of(given: list[str] | None, jobs: Iterable[Job]) -> Keep:
             datetime.now(UTC) - kept  # the first moment that is kept
         except OverflowError:
             raise typer.BadParameter(
-                f"{time} is longer than there are years; rows are kept for ever without it",
+                f"{time} is too long; without the option rows are kept for ever",
                 param_hint="--keep",
             ) from None
         if kept < _LEAST_KEPT:
-            raise typer.BadParameter("rows go by whole days: keep them for 1d at least", param_hint="--keep")
+            raise typer.BadParameter("whole days are removed: keep rows for at least 1d", param_hint="--keep")
         if not equals:
             everything = kept
             continue
@@ -189,7 +191,7 @@ def keep_of(given: list[str] | None, jobs: Iterable[Job]) -> Keep:
             )
         if tables[name].filling == "whole" or tables[name].ages == "never":
             raise typer.BadParameter(
-                f"{name} has no rows that are too old: what comes later goes by all of them",
+                f"{name} cannot be shortened: later rows depend on all of its rows",
                 param_hint="--keep",
             )
         named.append((name, kept))

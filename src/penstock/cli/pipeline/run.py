@@ -208,7 +208,7 @@ def _check_master(master: str) -> None:
     """Spark finds it wrong only once Java runs, and in Java's words."""
     if not _MASTERS.fullmatch(master):
         raise CommandError(
-            f"--master {master} is nowhere that Spark can run: write local[*] or local[NUMBER] for this process, "
+            f"--master {master} is not a master of Spark: write local[*] or local[NUMBER] for this process, "
             "spark://HOST:PORT for a cluster of Spark's own, yarn, or k8s://HOST:PORT",
             USAGE,
         )
@@ -287,7 +287,7 @@ def _display(progress: Progress, *, json: bool) -> Iterator[Callable[[Progress],
 def progress_text(progress: Progress) -> str:
     """`usage: 12 batches, 48,000 rows, 4,000 rows/s, 1.2 s behind, 0 messages to read`."""
     if not progress.batches:
-        return f"{progress.job}: nothing new yet"
+        return f"{progress.job}: no new rows yet"
     parts = [
         counted(progress.batches, "batch", "batches"),
         counted(progress.rows, "row", "rows"),
@@ -305,7 +305,7 @@ def missing_text(missing: int, table: str) -> str:
     one = missing == 1
     rows, they, them = ("row", "it was", "it") if one else ("rows", "they were", "them")
     return (
-        f"{missing:,} {rows} never reached this job: {they} lost on the way to the log, or the log let go of {them} before "
+        f"{missing:,} {rows} never reached this job: {they} lost on the way to the log, or the log removed {them} before "
         f"{they} read (table {table})"
     )
 

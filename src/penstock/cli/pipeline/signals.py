@@ -24,7 +24,7 @@ def interruptible_start() -> Iterator[None]:
     """
     root = logging.getLogger()
     root.addFilter(_is_worth_saying)
-    with _told_first("stopping as soon as Spark has started; once more: at once") as told:
+    with _told_first("stopping as soon as Spark has started; press Ctrl-C again to stop at once") as told:
         try:
             with _without_handler_of_spark():
                 yield
@@ -63,7 +63,7 @@ def _without_handler_of_spark() -> Iterator[None]:
 @contextmanager
 def stop_signals() -> Iterator[StopFlag]:
     """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
-    with _told_first("stopping after this batch; once more: at once") as stop:
+    with _told_first("stopping after this batch; press Ctrl-C again to stop at once") as stop:
         yield stop
 
 

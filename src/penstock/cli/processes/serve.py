@@ -103,7 +103,7 @@ def native_line(broker: Broker, url: str) -> str:
     """Where the native protocol is spoken, and to whom."""
     if broker.records is not None and broker.records.users.has_users():
         return f"{url}  (clients show the access key of a user)"
-    return f"{url}  (no users yet: everybody on this machine may, loopback only)"
+    return f"{url}  (no users yet: every program on this machine has access, loopback only)"
 
 
 def sqs_line(door: FrontDoor | None) -> str:
@@ -112,4 +112,4 @@ def sqs_line(door: FrontDoor | None) -> str:
         return "off"
     if door.has_users:
         return f"{door.url}  (requests must be signed by a user)"
-    return f"{door.url}  (no users yet: any credentials will do, loopback only)"
+    return f"{door.url}  (no users yet: any credentials, loopback only)"

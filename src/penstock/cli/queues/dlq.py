@@ -38,7 +38,7 @@ REASONS = ("max-receives", "expired", "overflow", "queue-deleted")
 
 def _reason(text: str | None) -> str | None:
     if text is not None and text not in REASONS:
-        raise typer.BadParameter(f"{text!r} is no reason; use {', '.join(REASONS)}")
+        raise typer.BadParameter(f"{text!r} is not a reason; use {', '.join(REASONS)}")
     return text
 
 
@@ -79,7 +79,7 @@ async def _find(client: Client, name: str) -> DeadLetterQueue:
             if message.dead_letter is not None:
                 return DeadLetterQueue(name, None)
         raise CommandError(
-            f"queue {name} has no dead-letter queue and is none; give it one with "
+            f"queue {name} has no dead-letter queue and is not one; add one with "
             f"`penstock queue alter {name} --dead-letter-queue NAME --max-receives 5`",
             NOT_FOUND,
         )
@@ -125,7 +125,7 @@ def list_dead_letter_queues(url: Url = DEFAULT_URL, json: Json = False) -> None:
         )
     else:
         print_line("no queue has a dead-letter queue")
-        print_hint("Give one: penstock queue alter QUEUE --dead-letter-queue NAME --max-receives 5")
+        print_hint("Add one: penstock queue alter QUEUE --dead-letter-queue NAME --max-receives 5")
 
 
 @app.command("show")
@@ -271,7 +271,7 @@ def redrive(
     if json:
         print_json({"dead_letter_queue": place, "redriven_messages": moved, "target": to})
     else:
-        where = f"to {to}" if to else "back where they died"
+        where = f"to {to}" if to else "back to their source queues"
         print_line(f"sent {messages_text(moved)} of {place} {where}", "green")
 
 
@@ -290,7 +290,7 @@ def _sequences(texts: list[str]) -> list[int]:
     for text in texts:
         first, dash, last = text.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise CommandError(f"{text!r} is no sequence number; write 7 or 10-20", USAGE)
+            raise CommandError(f"{text!r} is not a sequence number; write 7 or 10-20", USAGE)
         end = int(last) if dash else int(first)
         if end - int(first) > 1_000_000:
             raise CommandError(

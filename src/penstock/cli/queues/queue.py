@@ -43,7 +43,7 @@ def create(
 
         print_json(description_json(description))
     else:
-        print_line(f"queue {name} is there", "green")
+        print_line(f"queue {name} is ready", "green")
         print_hint(f"Next: penstock send {name} 'hello'")
 
 

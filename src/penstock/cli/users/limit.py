@@ -126,7 +126,7 @@ def _target(user: str | None, queue: str | None, every_user: bool, every_queue: 
         chosen.append(("queue", None))
     if len(chosen) != 1 or chosen[0][1] == "":
         raise CommandError(
-            "say for whom, once: --user NAME, --queue QUEUE, --every-user or --every-queue", USAGE
+            "name exactly one of --user NAME, --queue QUEUE, --every-user or --every-queue", USAGE
         )
     return chosen[0]
 

@@ -51,7 +51,7 @@ def seal(
         if not json:
             _show(found)
         if not yes:
-            confirm_loss("Vouch for these users, keys and queues, and seal them?")
+            confirm_loss("Do you confirm these users, keys and queues, and seal them?")
         try:
             await sealing.seal_users(metadata.store, key, found, now_ms, metadata.seen)
         except VersionConflictError:

@@ -65,10 +65,10 @@ def create(
     if json:
         print_json({**user_json(user), "access_key": user_key.key_json(key, secret)})
         return
-    print_line(f"user {name} is there, {'a root' if root else 'no root'} of account {account}", "green")
+    print_line(f"created user {name} of account {account}{', a root' if root else ''}", "green")
     user_key.show_secret(key, secret)
     if not root and policy is None:
-        print_hint(f"It may do nothing yet. Next: penstock user policy put {name} default FILE")
+        print_hint(f"It has no permissions yet. Next: penstock user policy put {name} default FILE")
 
 
 @app.command("list")

@@ -57,7 +57,7 @@ def parse_url(url: str) -> tuple[Address, Credentials | None]:
     credentials: Credentials | None = None
     if parts.username is not None:
         if not parts.username or not parts.password:
-            raise _bad(shown, "before the @ stand an access key and its secret, with a colon between them")
+            raise _bad(shown, "before the @ must be an access key and its secret, separated by a colon")
         credentials = Credentials(unquote(parts.username), unquote(parts.password))
     port = DEFAULT_PORT if port is None else port
     return Address(parts.hostname, port, parts.scheme == SECURE, authority), credentials
@@ -67,11 +67,11 @@ def _authority(parts: SplitResult, shown: str) -> str:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     authority = options.pop("ca", None)
     if options or (parts.query and authority is None):
-        raise _bad(shown, "after the ? stands ca=FILE, and nothing else")
+        raise _bad(shown, "after the ? only ca=FILE is allowed")
     if authority is None:
         return ""
     if parts.scheme != SECURE:
-        raise _bad(shown, f"ca is about TLS: begin with {SECURE}://")
+        raise _bad(shown, f"ca needs TLS: begin with {SECURE}://")
     if not authority:
         raise _bad(shown, "ca= names no file")
     return authority
@@ -89,5 +89,5 @@ def _without_secret(url: str) -> str:
 
 def _bad(shown: str, why: str) -> PenstockError:
     return PenstockError(
-        ErrorCode.BAD_REQUEST, f"{shown} is no address of a server: {why}. Use for example {DEFAULT_URL}"
+        ErrorCode.BAD_REQUEST, f"{shown} is not the address of a server: {why}. Use for example {DEFAULT_URL}"
     )

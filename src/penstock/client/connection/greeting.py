@@ -36,7 +36,7 @@ class _Greeter:
                 said = self._greeting.heard(decode_answer(frame.head), connection.peer, connection.channel)
             except msgspec.DecodeError as error:
                 self._fail(
-                    PenstockError(ErrorCode.BAD_FRAME, f"what listens there is no Penstock server: {error}")
+                    PenstockError(ErrorCode.BAD_FRAME, f"the program there is not a Penstock server: {error}")
                 )
             except PenstockError as error:
                 self._fail(error)

@@ -215,7 +215,7 @@ class Link:
             try:
                 answer = decode_answer(head)
             except msgspec.DecodeError as error:
-                connection.abort(PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}"))
+                connection.abort(PenstockError(ErrorCode.BAD_FRAME, f"an invalid answer: {error}"))
                 return
             call = calls.get(request_id)
             if isinstance(answer, Failed):

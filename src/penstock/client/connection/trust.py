@@ -22,7 +22,7 @@ def trust_at(address: Address, ca: Authority | None = None) -> ssl.SSLContext | 
     """What a connection to the address is made with; None: without TLS. Raises where the authority cannot be used."""
     if not address.secure:
         if ca is not None:
-            raise refused(f"ca is about TLS, and the url does not ask for it: begin it with {SECURE}://")
+            raise refused(f"ca needs TLS, and the url does not use it: begin it with {SECURE}://")
         return None
     return trusting(chosen_authority(ca, address.authority), named=True)
 
@@ -73,17 +73,17 @@ def why_not(error: ssl.SSLError, address: Address) -> Exception:
     """Why there is no connection over TLS, and what to do; what may pass by itself is a `ConnectionError`."""
     if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error.verify_code):
         return Untrusted(
-            f"{address} shows a certificate with another name: {error.verify_message} Connect to a name that is in the "
-            "certificate, or have one made for this name"
+            f"{address} has a certificate with another name: {error.verify_message} Connect to a name in the certificate, or "
+            "create a certificate for this name"
         )
     if isinstance(error, ssl.SSLCertVerificationError):
         return Untrusted(
-            f"the certificate of {address} is not trusted: {error.verify_message}. Where an authority of your own signed it, "
-            f"name its file: ?ca=FILE in the url, ca=, or {VARIABLE}"
+            f"the certificate of {address} is not trusted: {error.verify_message}. If a private authority signed it, name its "
+            f"file: ?ca=FILE in the url, ca=, or {VARIABLE}"
         )
     if speaks_no_tls(error.reason):
         return refused(
-            f"what listens at {address} speaks no TLS: connect with {PLAIN}://, or give the server a certificate "
+            f"the program at {address} does not use TLS: connect with {PLAIN}://, or give the server a certificate "
             "(native.tls_certificate)"
         )
-    return ConnectionError(f"there is no connection over TLS: {error.reason or error}")
+    return ConnectionError(f"could not connect over TLS: {error.reason or error}")

@@ -85,7 +85,7 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
             pass
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
-            f"message {self.sequence} was sent with attributes that are no map of text, numbers and bytes",
+            f"message {self.sequence} has attributes that are not a map of text, numbers and bytes",
         )
 
     @property

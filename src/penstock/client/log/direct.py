@@ -116,7 +116,7 @@ class DirectPartition:
                     return
                 if self._link.is_secure and not place.authority:
                     raise ConnectionError(
-                        "it speaks no TLS, which this client was told to use (cluster.tls_certificate)"
+                        "it does not use TLS, which this client requires (cluster.tls_certificate)"
                     )
                 self._found(await connect_to_node(place, self._partition, self._link.loop, self._handed_back))
         except (OSError, PenstockError) as error:

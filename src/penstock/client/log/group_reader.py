@@ -204,9 +204,7 @@ class GroupReader:
         following = through.next if isinstance(through, LoggedMessages) else through.sequence + 1
         partition = partition_of(following)
         if partition >= len(self._partitions):
-            raise refused(
-                f"message {following - 1} was not handed out by this reader: it cannot be committed"
-            )
+            raise refused(f"message {following - 1} was not delivered by this reader: it cannot be committed")
         return await self._partitions[partition].commit(following)
 
     async def _commit_often(self, seconds: float) -> None:

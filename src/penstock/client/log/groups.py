@@ -72,7 +72,7 @@ async def seek_group(
     check_group(name)
     check_place(start, from_time)
     if start is None and from_time is None:
-        raise refused("say where to: a start or a from_time")
+        raise refused("give a start or a from_time")
     known = await places_of(route, name)
     if not known:
         raise _no_group(route, name)

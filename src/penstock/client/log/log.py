@@ -228,11 +228,11 @@ class Log:
         if group is None:
             return PlainSource(self._route, terms)
         if terms.limit is not None:
-            raise refused("a group has no limit: leave the loop when you have enough")
+            raise refused("a group has no limit: leave the loop instead")
         if terms.partition is not None or terms.stop is not None:
-            raise refused("a group reads all partitions to their end: leave partition and stop out")
+            raise refused("a group reads all partitions to their end: omit partition and stop")
         if terms.direct:
-            raise refused("a group reads through a front end, which keeps account of it: leave direct out")
+            raise refused("a group reads through a front end, which stores its offsets: omit direct")
         return GroupReader(
             self._route,
             group,

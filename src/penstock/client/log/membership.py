@@ -33,7 +33,7 @@ def check_group(name: str) -> None:
     """Raises unless it can be the name of a group."""
     if not 1 <= len(name) <= limits.LOG_GROUP_NAME_CHARACTERS:
         raise refused(
-            f"{name!r} is no name of a group: use 1 to {limits.LOG_GROUP_NAME_CHARACTERS} characters"
+            f"{name!r} is not the name of a group: use 1 to {limits.LOG_GROUP_NAME_CHARACTERS} characters"
         )
 
 

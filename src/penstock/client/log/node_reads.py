@@ -72,7 +72,7 @@ class NodeReads:
             try:
                 answer = decode_answer(head)
             except msgspec.DecodeError:
-                connection.abort(ConnectionError("what answers is no node of a Penstock cluster"))
+                connection.abort(ConnectionError("the program there is not a node of a Penstock cluster"))
                 return
             if isinstance(answer, Welcome):
                 self._welcomed()
@@ -87,7 +87,7 @@ class NodeReads:
             self._handed_back([asked])
             if not isinstance(answer, Failed) or answer.code != ErrorCode.OFFSET_GONE:
                 # It does not lead the partition any more, or has trouble that the front end knows more of.
-                connection.abort(ConnectionError("the node refuses to be read from"))
+                connection.abort(ConnectionError("the node refused the connection"))
                 return
 
     def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
@@ -96,7 +96,7 @@ class NodeReads:
         if self._watch is not None:
             self._watch.cancel()
         if not self.greeted.done():
-            self.greeted.set_exception(error or ConnectionError("the node does not take the ticket"))
+            self.greeted.set_exception(error or ConnectionError("the node refused the ticket"))
         calls, self._calls = self._calls, {}
         self._handed_back(list(calls.values()))
 

@@ -252,7 +252,7 @@ class PartitionShare:
         if through is not None:
             if through > offset:
                 raise refused(
-                    f"message {through - 1} was not handed out by this reader: it cannot be committed"
+                    f"message {through - 1} was not delivered by this reader: it cannot be committed"
                 )
             offset = through
         self._hand = hand._replace(finished=max(hand.finished, offset))

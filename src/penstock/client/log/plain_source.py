@@ -58,7 +58,7 @@ class Terms(msgspec.Struct, frozen=True):
         if self.limit is not None and self.limit < 0:
             raise refused(f"limit is {self.limit}: give a number of messages")
         if self.stop is not None and self.follow:
-            raise refused("who follows a log has no stop: leave one of them out")
+            raise refused("follow and stop exclude each other: omit one of them")
         if self.partition is not None:
             check_partition(self.partition)
         named = self.named()

@@ -131,7 +131,7 @@ class ClientClock:
         """Why nobody knows the time."""
         return PenstockError(
             ErrorCode.CLOCK_UNCERTAIN,
-            f"the server does not know the time yet: {self._source} has not told it (the server's clock.source)",
+            f"the server does not know the time yet: {self._source} has not answered yet (the server's clock.source)",
         )
 
     def is_within(self, limit_us: int | None) -> bool:

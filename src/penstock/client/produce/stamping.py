@@ -155,6 +155,6 @@ class Stamping:
         return PenstockError(
             ErrorCode.CLOCK_UNCERTAIN,
             f"this client knows the server's time only to {now.uncertainty_us / 1000:.3f} ms, and {queue!r} demands "
-            f"{plan.max_uncertainty_ms} ms (its max_uncertainty): raise that, or look with `penstock clock` whether "
-            "the network or the server's own clock is at fault",
+            f"{plan.max_uncertainty_ms} ms (its max_uncertainty): use a larger value, or check the network "
+            "and the server's clock with `penstock clock`",
         )

@@ -43,7 +43,7 @@ class Reply(NamedTuple):
             return self
         raise PenstockError(
             ErrorCode.REQUEST_FAILED,
-            f"request {self.correlation_id} failed: {self.error or 'its reply does not say why'}",
+            f"request {self.correlation_id} failed: {self.error or 'its reply gives no reason'}",
         )
 
 
@@ -75,7 +75,7 @@ def check_address(address: ReturnAddress, to: str | None) -> None:
         raise refused(f"the request asks for its reply in {address.queue!r}, not in {to!r}")
     raise refused(
         f"the request asks for its reply in {address.queue!r}, whose name does not begin with {REPLY_PREFIX!r}: a request may "
-        f"name any queue. Where it is to be trusted, reply with to={address.queue!r}"
+        f"name any queue. If you trust it, reply with to={address.queue!r}"
     )
 
 
@@ -97,7 +97,7 @@ def reply_message(
     if outcome not in ("succeeded", "failed"):
         raise refused(f"outcome is {outcome!r}: use 'succeeded' or 'failed'")
     if error is not None and outcome != "failed":
-        raise refused("an error goes with outcome='failed'")
+        raise refused("an error needs outcome='failed'")
     carried = {**_own(attributes), CORRELATION_ID: address.correlation_id, OUTCOME: outcome}
     if error is not None:
         carried[ERROR] = error

@@ -74,7 +74,7 @@ class Requester:
             raise PenstockError(
                 ErrorCode.NO_REPLY,
                 f"no reply to request {address.correlation_id} from {queue!r} within {seconds:g} s; it may still "
-                "be worked on, and a reply that comes later is dropped",
+                "be processed, and a later reply is dropped",
             ) from None
         finally:
             del self._waiting[address.correlation_id]

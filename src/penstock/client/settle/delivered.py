@@ -74,7 +74,7 @@ class Message(MessageView, eq=False):
         address, replier = return_address(self), self.delivery.settler.replier
         if address is None or replier is None:
             raise refused(
-                f"message {self.sequence} of {self.queue_name!r} asks for no reply: it was not sent with queue.request()"
+                f"message {self.sequence} of {self.queue_name!r} requests no reply: it was not sent with queue.request()"
             )
         check_address(address, to)
         replied = await replier.send(address.queue, reply_message(address, body, outcome, error, attributes))

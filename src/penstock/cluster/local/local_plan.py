@@ -194,7 +194,7 @@ def with_another(
     """The plan with one process more, and that process: a node goes to the zone that has fewest. Raises `PlanError`."""
     if zone is not None and not ZONE.fullmatch(zone):
         raise PlanError(
-            f"{zone!r} is no zone: use 1 to 63 letters, digits, - _ . (without --zone it is the one with fewest nodes)"
+            f"{zone!r} is not a zone: use 1 to 63 letters, digits, - _ . (without --zone it is the one with fewest nodes)"
         )
     number = plan.numbers.get(role, 0) + 1
     if zone is None:

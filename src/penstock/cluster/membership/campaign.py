@@ -133,7 +133,7 @@ class Campaign:
             self._known = (version, value is not None)
             if self._lease is not None:
                 if version > self.epoch:
-                    self._depose("the office was taken from it", now_ms)
+                    self._depose("another node manages the cluster", now_ms)
             elif value is None and self._step == "idle":
                 self._next_ms = now_ms
                 self._stand_if_due(now_ms)
@@ -148,7 +148,7 @@ class Campaign:
     def give_up(self, now_ms: int) -> list[Effect]:
         """Gives the office up; where it still wants it, it stands again after a pause."""
         if self._lease is not None:
-            self._depose("it gave the office up", now_ms)
+            self._depose("it gave up the management", now_ms)
         return self._take()
 
     def resign(self) -> list[Effect]:
@@ -195,7 +195,7 @@ class Campaign:
                 self._granted = None
                 self._effects.append(Elected(version))
                 if self._known is not None and self._known[0] > version:
-                    self._depose("the office was taken from it", now_ms)
+                    self._depose("another node manages the cluster", now_ms)
                 else:
                     self._keep(self._lease, now_ms)
             case Conflict() if self._step == "make":

@@ -139,7 +139,7 @@ def _stamps(messages: Sequence[OutgoingMessage]) -> list[int] | None:
     if not given:
         return None
     if len(given) < len(stamps):
-        raise invalid_parameter(f"{TIMESTAMP} stands on all messages of a batch or on none.")
+        raise invalid_parameter(f"{TIMESTAMP} must be set on all messages of a batch or on none.")
     return given
 
 
@@ -149,6 +149,6 @@ def process_of(messages: Sequence[OutgoingMessage], session: Session) -> int:
         return 0
     names = {message.extensions.session for message in messages}
     if len(names) > 1:
-        raise invalid_parameter(f"The messages of a batch have one {SESSION}.")
+        raise invalid_parameter(f"All messages of a batch must have the same {SESSION}.")
     name = f"{session.sender_id}\n{names.pop()}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6])

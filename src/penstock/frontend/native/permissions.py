@@ -101,7 +101,7 @@ class Permissions:
                     _check_may_guess(visit, request.queue_id)  # type: ignore[union-attr]
                 if isinstance(request, messages.Send):
                     if request.internal and not visit.session.unrestricted:
-                        raise AccessDeniedError("only Penstock itself sends so", ruling.queue)
+                        raise AccessDeniedError("only Penstock itself may send this", ruling.queue)
                 elif isinstance(request, messages.Redrive):
                     self._check_move(visit, rule, request, now_ms)
                 return ruling.queue
@@ -189,7 +189,7 @@ class Permissions:
             )
         if metadata is None and self._queues.is_unfinished(target, now_ms):
             raise AccessDeniedError(
-                f"messages of {arn} would go to {beside}, which is being made: its RedriveAllowPolicy is not known yet; try again",
+                f"messages of {arn} would go to {beside}, which is being created: its RedriveAllowPolicy is not known yet; try again",
                 str(arn),
             )
 

@@ -138,7 +138,7 @@ class Reception:
 def _not_from_here() -> PenstockError:
     return PenstockError(
         ErrorCode.UNAUTHENTICATED,
-        "there are no users yet, so only clients on the server's own machine are served, also behind a balancer: make a user "
+        "there are no users yet, so only clients on the server's own machine are served, also behind a balancer: create a user "
         "with `penstock user create NAME --root`, and connect with its key",
     )
 
@@ -146,8 +146,8 @@ def _not_from_here() -> PenstockError:
 def _no_key() -> PenstockError:
     return PenstockError(
         ErrorCode.UNAUTHENTICATED,
-        "this server has users: say whose client this is, with access_key and secret_key, or with the variables "
-        "PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY. `penstock user key create NAME` makes a key",
+        "this server has users: connect with access_key and secret_key, or set the variables "
+        "PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY. `penstock user key create NAME` creates a key",
     )
 
 
@@ -160,17 +160,16 @@ def _too_many() -> PenstockError:
 def _passed_on() -> PenstockError:
     return PenstockError(
         ErrorCode.UNAUTHENTICATED,
-        "this client was shown another certificate than this server's, or none: somebody passes on what the client says. A "
-        "balancer has to pass TLS through to servers that have a certificate (native.tls_certificate), and clients of "
-        "earlier versions have to be upgraded",
+        "the client did not receive this server's certificate: an intermediary forwards the connection. A balancer must pass TLS through "
+        "to servers that have a certificate (native.tls_certificate), and clients of earlier versions must be upgraded",
     )
 
 
 def _wrong_key(key: str) -> PenstockError:
     return PenstockError(
         ErrorCode.UNAUTHENTICATED,
-        f"access key {key[:64]!r} is not one that this server takes, or its secret is another. `penstock user key list "
-        "NAME` shows the keys of a user, `penstock user key create NAME` makes a new one",
+        f"access key {key[:64]!r} is unknown or disabled, or its secret is wrong. `penstock user key list "
+        "NAME` shows the keys of a user, `penstock user key create NAME` creates a new one",
     )
 
 

@@ -157,7 +157,9 @@ class QueueDirectory:
 def check_same(queue: ResolvedQueue, queue_id: int) -> None:
     """Raises where the name of a queue is another one's by now: who may use that has to be asked about again."""
     if queue_id != queue.queue_id:
-        raise PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"queue {queue.native_name!r} is another one by now")
+        raise PenstockError(
+            ErrorCode.QUEUE_NOT_FOUND, f"queue {queue.native_name!r} was deleted and created again"
+        )
 
 
 def _policy(attributes: QueueAttributes) -> Policy | None:

@@ -183,7 +183,7 @@ class UserAdministration:
             stored = await self._books.read()
             if stored.strange and stored.register is None:
                 raise UserError(
-                    "the users that are there have no seals: an earlier version wrote them. Look at them and seal them first, with "
+                    "the users that are there have no seals: an earlier version wrote them. Check them and seal them first, with "
                     "`penstock user seal`"
                 )
             self._books.check_room(stored, more)

@@ -101,8 +101,8 @@ class UserBooks:
         if seen > (register.number if register is not None else 0):
             raise UserError(
                 f"the register of users is {f'number {register.number}' if register is not None else 'missing'}, and number {seen} was "
-                "seen here: somebody without the master key restored or deleted it. If you restored a backup, look "
-                "at the users that are there and seal them with `penstock user seal`"
+                "seen here: a process without the master key restored or deleted it. If you restored a backup, check "
+                "the users and seal them with `penstock user seal`"
             )
         return register
 

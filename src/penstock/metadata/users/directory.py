@@ -124,7 +124,7 @@ class UserDirectory:
         elif self._seen:
             _log.error(
                 "the register of users in the metadata store is %(found)s, but number %(seen)d was seen "
-                "here: somebody without the master key has changed it. %(consequence)s. If you restored "
+                "here: a process without the master key has changed it. %(consequence)s. If you restored "
                 "a backup, run `penstock user seal`",
                 {
                     "found": f"number {found.number}" if found is not None else "missing",

@@ -136,5 +136,5 @@ def _missing(shelf: Shelf) -> str:
         return '<p class="none">No request is missing: the numbers of every front end have no gap.</p>'
     return (
         f'<p class="bad">Requests that are not counted here: {figures.count(lost)}. Their rows were lost on the way to the '
-        "log, or the log let go of them before they were read; table usage_gaps says which.</p>"
+        "log, or the log removed them before they were read; table usage_gaps says which.</p>"
     )

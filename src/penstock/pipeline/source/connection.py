@@ -137,7 +137,7 @@ def explanation(error: PenstockError, target: Target) -> str:
             )
         case ErrorCode.UNREACHABLE | ErrorCode.BAD_FRAME:
             return (
-                f"what listens at {where} does not let Spark in: it does not speak the native protocol, or it is a "
+                f"the program at {where} does not let Spark in: it does not speak the native protocol, or it is a "
                 "node of a cluster, which takes only those who know the cluster's secret. Give the address of "
                 "`penstock serve`, or of a front end of the cluster"
             )

@@ -146,7 +146,7 @@ class _Words:
     def authority(self, endpoints: tuple[str, ...]) -> str | None:
         addresses = [parse_address(url) for url in endpoints]
         if self["ca"] and not any(address.secure for address in addresses):
-            raise PipelineError("option ca is about TLS: write the endpoint as penstocks://HOST:PORT")
+            raise PipelineError("option ca needs TLS: write the endpoint as penstocks://HOST:PORT")
         try:
             return authorities_of(addresses, self["ca"] or None)
         except PenstockError as error:

@@ -143,8 +143,8 @@ def _stored(
         if len(producers) >= limits.PRODUCERS_PER_QUEUE and not producers.has_room(producer, sent_ms):
             raise PenstockError(
                 ErrorCode.OVERLOADED,
-                f"queue {partition.name!r} has {len(producers)} producers that sent lately, the most that it can "
-                "remember; try again later, or send with fewer of them",
+                f"queue {partition.name!r} has {len(producers)} producers that sent lately, the maximum; try again later, "
+                "or send with fewer producers",
             )
         if not (0 < producer < 2**64 and 0 <= number < 2**63):
             raise PenstockError(
@@ -160,7 +160,7 @@ def _stored(
 def _forgotten(producer: int, number: int) -> PenstockError:
     return PenstockError(
         ErrorCode.BAD_REQUEST,
-        f"batch {number} of producer {producer} is older than those that are remembered "
+        f"batch {number} of producer {producer} is older than the remembered ones "
         f"({limits.PRODUCER_BATCHES_REMEMBERED} at most, fewer where there are many producers), so the server cannot "
         "tell whether it was stored",
     )
@@ -174,20 +174,20 @@ def _check(partition: Partition, batch: Batch) -> None:
         if batch.columns & PRIORITIES and settings.strict and any(batch.priorities()):
             raise PenstockError(
                 ErrorCode.UNSUPPORTED,
-                f"queue {partition.name!r} is {settings.ordering}: order leaves no room for priorities",
+                f"queue {partition.name!r} is {settings.ordering}: priorities are not possible",
             )
         delays = batch.integers(DELAYS)
         if delays is not None and settings.sorted and any(delay not in (0, UNSET) for delay in delays):
             raise PenstockError(
                 ErrorCode.UNSUPPORTED,
-                f"queue {partition.name!r} is ordered by its producers' stamps: order leaves no room for delays",
+                f"queue {partition.name!r} is ordered by its producers' stamps: delays are not possible",
             )
         longest = max((delay for delay in delays if delay != UNSET), default=0) if delays is not None else 0
         if longest > settings.retention_ms:
             raise PenstockError(
                 ErrorCode.BAD_REQUEST,
-                f"a delay of {longest} ms is longer than queue {partition.name!r} keeps messages "
-                f"(retention_ms {settings.retention_ms})",
+                f"a delay of {longest} ms is longer than the retention of queue "
+                f"{partition.name!r} (retention_ms {settings.retention_ms})",
             )
     if batch.message_bytes() <= settings.max_message_bytes:
         return  # all of them together are no larger than one may be
@@ -196,7 +196,7 @@ def _check(partition: Partition, batch: Batch) -> None:
         raise PenstockError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a message of {largest} bytes is over the {settings.max_message_bytes} that queue "
-            f"{partition.name!r} takes (max_message_bytes)",
+            f"{partition.name!r} accepts (max_message_bytes)",
         )
 
 

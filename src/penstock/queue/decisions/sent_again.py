@@ -55,6 +55,6 @@ def check_count(stored: StoredBatch, count: int, producer: int, number: int) -> 
 def _another(producer: int, number: int, difference: str) -> PenstockError:
     return PenstockError(
         ErrorCode.BAD_REQUEST,
-        f"producer {producer} sent other messages under number {number} before: {difference}. A number names one batch; "
+        f"producer {producer} sent other messages under number {number} before: {difference}. A number identifies one batch; "
         "use a new one for other messages",
     )

@@ -137,8 +137,8 @@ def _judge(
     if not said.process:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
-            f"queue {partition.name!r} is ordered by its producers' stamps: process 0 is the server itself, "
-            "give each producer a number of its own",
+            f"queue {partition.name!r} is ordered by its producers' stamps: process 0 is the server itself; "
+            "use another number for each producer",
         )
     if settings.ordering == "clock" and said.uncertainty_us > settings.max_uncertainty_ms * 1_000:
         raise PenstockError(

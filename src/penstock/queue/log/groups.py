@@ -99,8 +99,8 @@ def commit(
     elif group is not None and group.members:
         raise PenstockError(
             ErrorCode.NOT_A_MEMBER,
-            f"group {name!r} of queue {partition.name!r} has {len(group.members)} members: only who has a share of "
-            "the log commits for it; join the group, or seek it",
+            f"group {name!r} of queue {partition.name!r} has {len(group.members)} members: only a member that reads the "
+            "partition may commit; join the group, or seek it",
         )
     if group is None:
         _check_name("group", name)
@@ -146,7 +146,7 @@ def find(partition: Partition, name: str) -> ReaderGroup:
     if group is None:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
-            f"queue {partition.name!r} has no group {name!r}; one is made by joining it or by a commit",
+            f"queue {partition.name!r} has no group {name!r}; joining it or a commit creates it",
         )
     return group
 

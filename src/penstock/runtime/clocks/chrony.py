@@ -52,9 +52,9 @@ def error_bound_us(answer: bytes, sequence: int) -> int:
         raise HostClockError("chrony's answer is too short")
     version, kind, _, _, command, reply, status, _, _, _, echoed, _, _ = _HEADER.unpack_from(answer)
     if (version, kind, command, echoed) != (_VERSION, _REPLY, _TRACKING, sequence):
-        raise HostClockError("what answers on chrony's port does not speak its protocol, version 6")
+        raise HostClockError("the program on chrony's port does not use protocol version 6")
     if status or reply != _TRACKING_REPLY or len(answer) < _REPLY_BYTES:
-        raise HostClockError(f"chrony refuses to say how well it tracks time (status {status})")
+        raise HostClockError(f"chrony refuses to report its accuracy (status {status})")
     _, _, leap, *numbers = _BODY.unpack_from(answer, _HEADER.size)
     if leap == _UNSYNCHRONIZED:
         raise HostClockError("chrony is not synchronized")

@@ -35,7 +35,7 @@ def error_bound_us(segment: bytes, monotonic_ns: int) -> int:
     if (first, second) != MAGIC or version != VERSION:
         raise HostClockError(f"ClockBound's shared memory is not of version {VERSION}")
     if status not in (SYNCHRONIZED, FREE_RUNNING) or monotonic_ns >= void_s * _SECOND_NS + void_ns:
-        raise HostClockError("ClockBound does not vouch for the clock at the moment")
+        raise HostClockError("ClockBound does not guarantee the time at the moment")
     # Its monotonic clock is a coarse one, which may be a little ahead of what we read.
     elapsed_ns: int = max(0, monotonic_ns - (as_of_s * _SECOND_NS + as_of_ns))
     grown_ns: int = bound_ns + elapsed_ns * drift_ppb // _SECOND_NS

@@ -45,7 +45,7 @@ _NOTHING = memoryview(b"")
 _HELLO = encode_message(Hello([PROTOCOL_VERSION], "a reader with a ticket"))
 _TOO_MANY = encode_message(
     Failed(
-        ErrorCode.TOO_MANY_WAITING, "too many reads of yours wait at this node already; try again in a moment"
+        ErrorCode.TOO_MANY_WAITING, "too many reads of this client wait at this node; try again in a moment"
     )
 )
 _read_request = msgspec.msgpack.Decoder(ReadLog | Ping).decode
@@ -122,7 +122,7 @@ class ReaderDoor:
             return False
         oldest = self._strangers.enter(reader)
         if oldest is not None:
-            oldest.cut_off("it shows no ticket, and others have come")
+            oldest.cut_off("it sent no ticket, and new connections needed room")
         return True
 
     def let_in(self, reader: Reader) -> int:
@@ -185,7 +185,7 @@ class Reader(asyncio.Protocol):
         if connection is not None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._timer = asyncio.get_running_loop().call_later(
-            door.hello_seconds, self.cut_off, "it shows no ticket"
+            door.hello_seconds, self.cut_off, "it sent no ticket"
         )
 
     def data_received(self, data: bytes) -> None:
@@ -239,12 +239,12 @@ class Reader(asyncio.Protocol):
             try:
                 request = _read_request(frame.head)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                raise TicketError("it asks for something that readers may not ask for") from None
+                raise TicketError("its request is not allowed for readers") from None
             if isinstance(request, ReadLog):
                 if request.queue_id != self._ticket.partition:
                     raise TicketError("its ticket is for another partition")
                 if request.group:
-                    raise TicketError("it reads for a group, which only front ends may")
+                    raise TicketError("only front ends may read for a group")
             if self._reads.admit(frame.request_id):
                 within.append(frame)
             else:

@@ -26,7 +26,7 @@ async def why_unguarded(url: str, tls: ClusterTls | None) -> str | None:
         hosts = [one.rpartition(":")[0].strip("[]") for one in place.partition("?")[0].split(",")]
         if tls is not None or all(is_this_machine(host) for host in hosts):
             return None
-        return "the cluster's metadata servers are spoken to without TLS: give all processes cluster.tls_certificate"
+        return "the connections to the cluster's metadata servers do not use TLS: set cluster.tls_certificate for all processes"
     if scheme not in ("etcd", "etcds"):
         return None
     try:

@@ -307,16 +307,16 @@ def _why(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error.verify_code):
         return f"its certificate has another name: {error.verify_message}"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not one of the cluster's authority: {error.verify_message}"
+        return f"its certificate is not signed by the cluster's authority: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
-        return "it shows no certificate"
+        return "it has no certificate"
     if speaks_no_tls(reason):
-        return "it does not speak TLS, and this process does"
+        return "it does not use TLS, and this process does"
     if "ALERT" in reason:
-        return f"it does not take our certificate ({reason.lower().replace('_', ' ')})"
+        return f"it does not accept our certificate ({reason.lower().replace('_', ' ')})"
     if isinstance(error, ConnectionResetError):
         return "it ended the connection in the middle of the TLS handshake; it may not trust our certificate"
     if isinstance(error, ConnectionAbortedError | TimeoutError):
-        return f"it did not finish the TLS handshake within {HANDSHAKE_SECONDS:g} s; it may not speak TLS"
+        return f"it did not finish the TLS handshake within {HANDSHAKE_SECONDS:g} s; it may not use TLS"
     return f"the TLS handshake failed: {error}"

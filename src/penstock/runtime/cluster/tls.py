@@ -109,8 +109,8 @@ class ClusterTls:
         except ssl.SSLCertVerificationError as error:
             if is_wrong_name(error.verify_code):
                 raise TlsError(
-                    f"the certificate {self._certificate_file} does not name {name!r} (cluster.tls_name), so that the "
-                    "others would refuse it: it needs that name as a subject alternative name (DNS)"
+                    f"the certificate {self._certificate_file} does not name {name!r} (cluster.tls_name), so other processes "
+                    "would refuse it: it needs that name as a subject alternative name (DNS)"
                 ) from error
             raise TlsError(
                 f"the certificate {self._certificate_file} would be refused by the cluster's authority "

@@ -63,7 +63,7 @@ class Correlation:
         try:
             answer = decode_answer(head)  # type: ignore[arg-type]  # any buffer will do
         except msgspec.DecodeError as error:
-            unreadable = PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}")
+            unreadable = PenstockError(ErrorCode.BAD_FRAME, f"an invalid answer: {error}")
             self._told(request_id, unreadable)
             raise unreadable from None
         self._told(request_id, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))

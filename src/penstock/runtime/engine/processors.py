@@ -31,11 +31,11 @@ def use_processors(processors: Processors) -> None:
         return
     named = format_processors(processors)
     if not hasattr(os, "sched_setaffinity"):
-        raise StartError(f"cannot keep to processors {named}: only Linux can; use --cpus all")
+        raise StartError(f"cannot use only processors {named}: only Linux can; use --cpus all")
     allowed = tuple(sorted(os.sched_getaffinity(0)))
     if not set(processors) <= set(allowed):
         raise StartError(
-            f"cannot keep to processors {named}: this process may use {format_processors(allowed)}; "
+            f"cannot use only processors {named}: this process may use {format_processors(allowed)}; "
             "name some of these with --cpus, or use --cpus auto"
         )
     os.sched_setaffinity(0, processors)

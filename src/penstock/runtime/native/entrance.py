@@ -54,7 +54,7 @@ class NativeSockets:
 
     def expect(self, connection: int) -> Callable[[], None]:
         """Ends the connection unless what is returned is called soon."""
-        late = PenstockError(ErrorCode.UNAUTHENTICATED, "it was not shown in time who connects")
+        late = PenstockError(ErrorCode.UNAUTHENTICATED, "the client did not authenticate in time")
         loop = asyncio.get_running_loop()
         return loop.call_later(
             self._server.sessions.terms.hello_timeout_seconds, self.refuse, connection, late, 0

@@ -28,8 +28,8 @@ _PLAIN_ANSWER = b"".join(
         encode_message(
             Failed(
                 ErrorCode.BAD_REQUEST,
-                f"this server speaks TLS: connect with {SECURE}://HOST:PORT (and ?ca=FILE where an authority of your own "
-                "signed its certificate)",
+                f"this server uses TLS: connect with {SECURE}://HOST:PORT (and ?ca=FILE if a private authority signed its "
+                "certificate)",
             )
         ),
     )

@@ -144,6 +144,6 @@ def _check_key(config: RecordsConfig, mirror: MetadataMirror, keys: UserKeys) ->
     if not opens_any(keys.master, (entry.value for entry in mirror.cache.list(KEYS))):
         raise StartError(
             f"{config.metadata_key_path} is not the master key that the users' access keys were encrypted and sealed with, so "
-            "no user could have access: name the file that the other front ends use (metadata.key_file). Where an earlier "
-            "version wrote the users, look at them and seal them with `penstock user seal`"
+            "no user would have access: name the file that the other front ends use (metadata.key_file). If an earlier "
+            "version wrote the users, check them and seal them with `penstock user seal`"
         )

@@ -159,8 +159,8 @@ def _check_rights(file: Path) -> None:
     if status.st_uid not in (0, os.geteuid()) or stat.S_IMODE(status.st_mode) & 0o022:
         raise StartError(
             f"an earlier version wrote users or policies into {file} without seals, and others may have changed them since: only "
-            f"its owner should be able to write to it (`chmod 600 {file}`). Look at `penstock user list`, and vouch for what is "
-            "there with `penstock user seal`"
+            f"its owner should be able to write to it (`chmod 600 {file}`). Check `penstock user list`, and confirm the users with `penstock "
+            "user seal`"
         )
 
 

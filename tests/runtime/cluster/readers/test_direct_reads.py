@@ -72,7 +72,7 @@ async def test_ranges_limits_and_single_messages_are_read_the_same_way(tmp_path:
         some = [message.sequence async for message in log.messages(start=start, stop=stop, direct=True)]
         assert some == list(range(start, stop))
         assert len([message async for message in log.messages(limit=11, direct=True)]) == 11
-        with pytest.raises(penstock.PenstockError, match="leave direct out"):
+        with pytest.raises(penstock.PenstockError, match="omit direct"):
             log.messages(group="billing", direct=True)
 
 

@@ -55,9 +55,9 @@ class PeerConnection(asyncio.Protocol):
     def __init__(self, house: House, expected: str | None, dialled: str = "") -> None:
         self._house = house
         self.expected = expected
-        """Who was to be reached; None: this node was."""
+        """The node that this node connects to; None: the peer connected to this node."""
         self._dialled = dialled
-        """Where it was to be."""
+        """The address that this node connected to."""
         self.peer: str | None = None
         """Who is there, once it has said so."""
         self._transport: asyncio.Transport | None = None
@@ -94,7 +94,7 @@ class PeerConnection(asyncio.Protocol):
                 self._named,
             ]
         loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(INTRODUCTION_SECONDS, self.end, "it did not say in time who it is")
+        self._patience = loop.call_later(INTRODUCTION_SECONDS, self.end, "it did not authenticate in time")
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None:
@@ -123,7 +123,7 @@ class PeerConnection(asyncio.Protocol):
         while self._steps and self._transport is not None and len(self._begun) >= _SIZE_BYTES:
             size = _SIZE_BYTES + int.from_bytes(self._begun[:_SIZE_BYTES], "little")
             if size > HANDSHAKE_FRAME_BYTES:
-                raise HandshakeError("what connected does not say who it is")
+                raise HandshakeError("the peer does not authenticate itself")
             if len(self._begun) < size:
                 break
             whole, self._begun = self._begun[:size], self._begun[size:]
@@ -148,7 +148,7 @@ class PeerConnection(asyncio.Protocol):
     def _named(self, frame: Frame) -> None:
         self.peer = bytes(frame.head).decode("utf-8", "replace")
         if self.expected is not None and self.peer != self.expected:
-            self.end(f"{self.peer} is there, and {self.expected} was to be")
+            self.end(f"{self.peer} connected, but {self.expected} was expected")
             return
         if self._patience is not None:
             self._patience.cancel()

@@ -87,7 +87,7 @@ class PeerLinks:
         self._unnamed.add(connection)
         oldest = self._strangers.enter(connection) if expected is None else None
         if oldest is not None:
-            oldest.end("it does not say who it is, and others have come")
+            oldest.end("it was not authenticated, and new connections needed room")
         return connection
 
     def know(self, addresses: Mapping[str, str]) -> None:
@@ -131,7 +131,7 @@ class PeerLinks:
                 )
                 while self._connections.get(name) is not connection:
                     if connection not in self._unnamed:
-                        return "it ended the connection before it had said who it is"
+                        return "it closed the connection before it was authenticated"
                     await asyncio.sleep(0.005)
         except TimeoutError:
             if connection is not None:

@@ -104,11 +104,11 @@ class LedPartition:
         if self.numbers_to >= END_OF_NUMBERS:
             raise PenstockError(
                 ErrorCode.LIMIT_REACHED,
-                f"partition {self.partition_id} of {partition.name!r} has given out all its numbers: make the queue again",
+                f"partition {self.partition_id} of {partition.name!r} has used all its numbers: create the queue again",
             )
         raise PenstockError(
             ErrorCode.METADATA_UNAVAILABLE,
-            f"partition {self.partition_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
+            f"partition {self.partition_id} of {partition.name!r} waits until the metadata store has reserved more numbers; try again",
         )
 
     def when_everywhere(self, index: int, call: Callable[[], None]) -> None:

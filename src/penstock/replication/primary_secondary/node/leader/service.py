@@ -50,7 +50,7 @@ class Service:
         parts.catalogue.serves.discard(partition_id)
         parts.movers.discard(partition_id)
         error = PenstockError(
-            ErrorCode.NOT_PRIMARY, f"this node does not lead partition {partition_id} any more"
+            ErrorCode.NOT_PRIMARY, f"this node is not the primary of partition {partition_id} any more"
         )
         for waiter in parts.leave_queue(partition_id):
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
