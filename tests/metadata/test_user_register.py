@@ -316,7 +316,7 @@ async def test_the_register_cannot_be_put_back(tmp_path: Path, caplog: pytest.Lo
     assert await started.owner(eve) is None
     assert await started.owner(ada) is None  # who knows what else is older
     assert started.directory.has_users()
-    with pytest.raises(UserError, match="somebody without the master key restored"):
+    with pytest.raises(UserError, match="a process without the master key restored"):
         await world.users.users()
     with pytest.raises(UserError, match="penstock user seal"):
         await world.users.create_user("bob", ACCOUNT, True, {}, MASTER)

@@ -122,7 +122,7 @@ def test_whoever_starts_with_another_secret_or_certificate_ends_at_once(
     strange = ThrowAwayAuthority(tmp_path / "strange").files("node-9")
     code, said = run(*start, *options(strange), **elsewhere)
     assert code == 2, said
-    assert "its certificate is not one of the cluster's authority" in said
+    assert "its certificate is not signed by the cluster's authority" in said
     # One who trusts the cluster and is not trusted by it.
     own = cluster.data / "tls" / "ca.pem"
     both = tmp_path / "both.pem"

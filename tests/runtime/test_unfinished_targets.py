@@ -46,7 +46,7 @@ async def test_a_queue_that_sqs_is_still_making_is_no_target(tmp_path: Path) -> 
             await client.alter_queue("mal", dead_letter_queue="vip")
             await client.alter_queue("mal", dead_letter_queue=None)
             await store.put(note_of("vip"), msgspec.json.encode(Note(made.created_ms)))
-            await refused(client.alter_queue("mal", dead_letter_queue="vip"), "being made")
+            await refused(client.alter_queue("mal", dead_letter_queue="vip"), "being created")
 
 
 @async_test

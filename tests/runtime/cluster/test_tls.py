@@ -98,7 +98,7 @@ async def test_who_has_a_certificate_of_another_authority_is_refused_and_the_log
 @async_test
 async def test_a_server_with_a_certificate_of_another_authority_is_not_believed(tmp_path: Path) -> None:
     async with door(ClusterTls(*files_in(tmp_path / "strange"))) as port:
-        with pytest.raises(HandshakeError, match="its certificate is not one of the cluster's authority"):
+        with pytest.raises(HandshakeError, match="its certificate is not signed by the cluster's authority"):
             await heard_at(port, ClusterTls(*files_in(tmp_path / "own")))
 
 

@@ -82,7 +82,7 @@ def test_a_successor_goes_on_with_the_ids() -> None:
 def test_an_answer_that_cannot_be_read_fails_its_question_and_the_connection() -> None:
     correlation, outcomes = Correlation(), list[Reply | PenstockError]()
     ticket, _ = correlation.ask(Ping(), b"", outcomes.append)
-    with pytest.raises(PenstockError, match="an answer that is none"):
+    with pytest.raises(PenstockError, match="an invalid answer"):
         feed(correlation, b"".join(encode_frame(ticket, b"\xc1")))
     assert isinstance(outcomes[0], PenstockError)
 

@@ -64,9 +64,10 @@ class ProposalFailed(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """An effect: a sentence for people."""
+    """An effect: a sentence for the log, with its values as fields."""
 
     sentence: str
+    fields: Mapping[str, str | int]
 
 
 Effect = (
@@ -136,7 +137,7 @@ class NodeLayout:
         if news.node == self._name:
             effects.append(OwnEntryHeard(value, version))
         if news.trouble is not None:
-            return [*effects, Unreadable(f"the entry of node {news.node} cannot be read: {news.trouble.why}")]
+            return [*effects, _unreadable("node", news.node, news.trouble.why)]
         if news.entry is None:
             self._nodes.pop(news.node, None)
         else:
@@ -148,10 +149,13 @@ class NodeLayout:
         if trouble is not None and trouble.is_too_new:
             # What the queue promises now is more than this node knows to keep: it serves it no longer.
             self._partitions.pop(number, None)
-            sentence = f"partition {number} is left alone: {trouble.why}"
-            return [EntryGone(number, unreadable=True), Unreadable(sentence)]
+            sentence = f"partition {number} is out of service on this node: {trouble.why}"
+            return [
+                EntryGone(number, unreadable=True),
+                Unreadable(sentence, {"partition": number, "reason": trouble.why}),
+            ]
         if trouble is not None:
-            return [Unreadable(f"the entry of partition {number} cannot be read: {trouble.why}")]
+            return [_unreadable("partition", number, trouble.why)]
         if entry is None:
             self._partitions.pop(number, None)
             return [EntryGone(number)]
@@ -164,9 +168,14 @@ class NodeLayout:
         return SayPositions(asked_of(self._name, self._partitions.values(), self._nodes))
 
 
+def _unreadable(noun: str, name: str | int, reason: str) -> Unreadable:
+    sentence = f"the entry of {noun} {name} cannot be read: {reason}"
+    return Unreadable(sentence, {noun: name, "reason": reason})
+
+
 def _queue_changed(news: NameNews) -> Effect:
     if news.trouble is not None:
-        return Unreadable(f"the entry of queue {news.queue} cannot be read: {news.trouble.why}")
+        return _unreadable("queue", news.queue, news.trouble.why)
     # One that is being deleted is nowhere to move to, and may never have been made (`cluster/manager/retirement.py`).
     queue = news.entry
     return QueueNamed(news.queue, queue.queue_id if queue is not None and queue.state == "ready" else None)

@@ -50,7 +50,9 @@ class LogBatchReader(DataSourceReader):
             starts, missing = checked_starts(present, wanted, options)
             stops = ending_offsets(connection, source, present, options)
         if missing:
-            log.warning("%s", lost_sentence(options, missing))
+            log.warning(
+                "%(reason)s", {"reason": lost_sentence(options, missing), "queue": options.target.queue}
+            )
         ranges = ranges_between(starts, stops, gaps_of(present))
         weight = 1 if options.rows == "messages" else TABLE_WEIGHT
         size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)

@@ -81,7 +81,7 @@ def _slices(
             lost = {wanted.partition: Missing(start, following, following - start)}
             if options.fail_on_data_loss:
                 raise gone(options, lost)
-            log.warning("%s", lost_sentence(options, lost))
+            log.warning("%(reason)s", {"reason": lost_sentence(options, lost), "queue": options.target.queue})
         start = following
 
 

@@ -31,7 +31,7 @@ class CapacityLog:
             self._said.pop(name, None)
         elif self._said.get(name) != subject(entry):
             self._said[name] = subject(entry)
-            _log.warning("%s", sentence)
+            _log.warning("%(sentence)s", {"sentence": sentence, "queue": name})
 
     def __len__(self) -> int:
         return len(self._said)

@@ -44,4 +44,4 @@ async def warn_of_unguarded_store(url: str, tls: ClusterTls | None) -> None:
     """Says it in the log, if there is something to say; nothing is kept from starting."""
     why = await why_unguarded(url, tls)
     if why is not None:
-        _log.warning("%s", why)
+        _log.warning("%(reason)s", {"reason": why})

@@ -268,7 +268,10 @@ class Driver:
         if self.failure is not None:
             return
         self.failure = error
-        log.critical("the server stops, because its state can no longer be trusted: %s", describe(error))
+        log.critical(
+            "the server stops, because its state can no longer be trusted: %(error)s",
+            {"error": describe(error)},
+        )
         if not isinstance(error, EXPECTED_FAILURES):
             log.error("this is a defect of Penstock; please report it with what follows", exc_info=error)
         self._stop()

@@ -246,7 +246,7 @@ def test_a_node_with_a_certificate_of_somebody_else_is_refused(tmp_path: Path) -
             node("a", SECRET, strange) as (a, heard_a, _),
             node("b", SECRET, own) as (_, heard_b, place_b),
         ):
-            refused = LogWatch("its certificate is not one of the cluster's authority")
+            refused = LogWatch("its certificate is not signed by the cluster's authority")
             a.know({"b": place_b})
             await refused.said()
             assert not heard_a.peers

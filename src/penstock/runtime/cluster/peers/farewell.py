@@ -45,7 +45,7 @@ async def say_farewell(
         farewell.leaving_said(now_ms(), str(error) or "the metadata store does not answer")
     await _hand_over(farewell, mirror, now_ms)
     if farewell.trouble:
-        log.warning("%s", farewell.trouble)
+        log.warning("node %(node)s stops: %(reason)s", {"node": name, "reason": farewell.trouble})
     if before:
         left = _led(name, mirror)
         log.info(

@@ -110,8 +110,8 @@ class LayoutFollower:
                     )
                 case ProposalFailed(partition):
                     driver.tell(partial(replication.proposal_failed, partition))
-                case Unreadable(sentence):
-                    log.error("%s", sentence)
+                case Unreadable(sentence, fields):
+                    log.error("%(sentence)s", {"sentence": sentence, **fields})
 
     # -- proposals -------------------------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class Registration:
                 case Registered():
                     self.registered.set()
                 case Note(sentence):
-                    log.warning("%s", sentence)
+                    log.warning("%(sentence)s", {"sentence": sentence, "node": self._lease.entry.node})
 
     def _seconds_until(self, time_ms: int) -> float:
         return max((time_ms - self._now_ms()) / 1000, SHORTEST_WAIT_SECONDS)
