@@ -219,9 +219,7 @@ class ClientSession(Generic[Socket]):
         sessions = self._sessions
         try:
             if self._hello_timer is not None and begins_tls(data):
-                raise PenstockError(
-                    ErrorCode.BAD_FRAME, "it uses TLS, and native.tls_certificate is not set"
-                )
+                raise PenstockError(ErrorCode.BAD_FRAME, "it uses TLS, and native.tls_certificate is not set")
             if self._hello_timer is not None and begins_header(data):
                 raise PenstockError(
                     ErrorCode.BAD_FRAME,

@@ -99,7 +99,7 @@ def test_what_is_missing_is_said_and_nobody_blamed(tmp_path: Path) -> None:
     write_table(tmp_path, usage.GAPS, [{"front_end": "a", "missing": 12}, {"front_end": "b", "missing": 30}])
     page = page_of(tmp_path)
     assert "Requests that are not counted here: 42." in page
-    assert "the log let go of them before they were read" in page, "who lost them cannot be told"
+    assert "the log removed them before they were read" in page, "who lost them cannot be told"
 
 
 def test_findings_of_the_ledger_come_first(tmp_path: Path) -> None:
