@@ -85,6 +85,7 @@ def check(root: Path) -> list[Violation]:
         violations += check_world(module)
         violations += check_layout(module)
         violations += check_callbacks(module)
+        violations += check_decides_nothing(module)
     violations += check_cycles(modules, names)
     return sorted(set(violations))
 
@@ -213,6 +214,33 @@ def check_world(module: Module) -> Iterator[Violation]:
             yield Violation(module.path, line, f"`{module.package}` may not touch the {capability}: `{name}`")
     if "dice" not in allowed and module.package in rules.MAY_USE_SEEDED_DICE:
         yield from check_dice(module)
+
+
+def check_decides_nothing(module: Module) -> Iterator[Violation]:
+    """A module of a doing package has no constants that decide, and makes no pauses of its own, but for those of the table."""
+    known = rules.STILL_DECIDES.get(module.name, set())
+    for name, line in deciding_names(module):
+        if name not in known:
+            yield Violation(
+                module.path, line, f"`{module.package}` decides nothing: `{name}` belongs to a machine"
+            )
+
+
+def deciding_names(module: Module) -> Iterator[tuple[str, int]]:
+    """Every constant and call of a doing module that decides what is tried when, with its line."""
+    if module.package not in rules.DOING or module.name in rules.MACHINES_AMONG_DOING:
+        return
+    for statement in module.tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        for target in targets:
+            if isinstance(target, ast.Name) and rules.DECIDING_WORDS.intersection(target.id.split("_")):
+                yield target.id, statement.lineno
+    aliases = aliases_of(module)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and qualified_name(node.func, aliases) in rules.DECIDING_CALLS:
+            yield qualified_name(node.func, aliases).rpartition(".")[2], node.lineno
 
 
 def worldly_names(module: Module) -> Iterator[tuple[str, int]]:

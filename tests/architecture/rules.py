@@ -164,6 +164,47 @@ MAY_CUT_LAYOUT_KEYS = ("penstock.cluster.layout.decoder", "penstock.simulation")
 # What one part decides for another is an effect that is taken, and no callback that others put into an attribute.
 NO_ASSIGNED_CALLBACKS = {"backend", "cluster", "replication", "replication.primary_secondary.node"}
 
+# --- what doing packages decide -----------------------------------------------------------------------------
+# They decide nothing. How often something is tried, and what is left alone for how long, belongs to a thinking package or to a
+# machine, which says it with a constant of its own (`wire/backoff.py` has the pauses of connections). So modules of doing packages
+# have no constants with these words in their names, and make no `Backoff` of numbers of their own.
+
+DOING = {"runtime", "streams", "metadata", "client", "pipeline", "cli"}
+DECIDING_WORDS = {
+    "AGAIN",
+    "ATTEMPTS",
+    "BACKOFF",
+    "GROWTH",
+    "MARGIN",
+    "PAUSE",
+    "PAUSES",
+    "RETRIES",
+    "RETRY",
+    "SUSPECT",
+    "TRIES",
+}
+DECIDING_CALLS = {"penstock.wire.backoff.Backoff"}
+
+# Machines in doing packages: synchronous, without an event loop, and run by the simulation or by tests as they are.
+MACHINES_AMONG_DOING = {
+    "penstock.metadata.mirror.mirroring",  # how the copy of a store follows it
+    "penstock.metadata.organisation.server_search",  # which metadata server is asked next
+}
+
+# What still decides there. A row may go, and none may come.
+STILL_DECIDES: dict[str, set[str]] = {
+    "penstock.metadata.store.etcd_client": {"PAUSE_SECONDS"},  # between rounds through the members of an etcd
+    "penstock.metadata.store.sqlite_file": {"RETRY_SECONDS"},  # a file that another process has locked
+    "penstock.metadata.users.books": {"ATTEMPTS"},  # writes that others were quicker with
+    "penstock.runtime.clocks.clockbound": {"_TRIES"},  # reads of a page that is being written
+    "penstock.runtime.cluster.store": {"SAID_AGAIN_SECONDS"},  # how often the log says it
+    "penstock.runtime.local_cluster.watching": {
+        "RESTART_PAUSES"
+    },  # processes of a cluster on one machine, for trying it out
+    "penstock.runtime.processes.move_timer": {"LONGEST_PAUSE_SECONDS"},  # how long a timer may be set for
+    "penstock.runtime.processes.user_keys": {"ATTEMPTS"},  # writes that others were quicker with
+}
+
 # --- size and names -----------------------------------------------------------------------------------------
 
 LINES_AT_MOST = 400

@@ -314,3 +314,21 @@ def test_a_file_that_does_not_parse_is_reported_beside_the_rest(tmp_path: Path) 
         "penstock/model/errors.py",
     ]
     assert violations[0].text.startswith("does not parse")
+
+
+# --- what doing packages decide -----------------------------------------------------------------------------
+
+
+def test_a_doing_package_that_decides_is_reported(tmp_path: Path) -> None:
+    violations = plant(
+        tmp_path,
+        wire__backoff="class Backoff: ...\n",
+        runtime__link="from penstock.wire.backoff import Backoff\nRETRY_SECONDS: float = 1.0\npauses = Backoff()\n",
+        client_core__link="from penstock.wire.backoff import Backoff\nRETRY_SECONDS = 1.0\npauses = Backoff()\n",
+    )
+    assert violations == [
+        Violation(
+            "penstock/runtime/link.py", 2, "`runtime` decides nothing: `RETRY_SECONDS` belongs to a machine"
+        ),
+        Violation("penstock/runtime/link.py", 3, "`runtime` decides nothing: `Backoff` belongs to a machine"),
+    ]

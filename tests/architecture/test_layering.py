@@ -5,7 +5,15 @@ from pathlib import Path
 import benchmarks
 import penstock
 from tests.architecture import rules
-from tests.architecture.checker import check, check_size_and_name, find_cycle, read
+from tests.architecture.checker import (
+    CAPABILITY_OF,
+    check,
+    check_size_and_name,
+    deciding_names,
+    find_cycle,
+    read,
+    worldly_names,
+)
 
 ROOT = Path(penstock.__file__).parent
 BENCHMARKS = Path(benchmarks.__file__).parent
@@ -48,6 +56,22 @@ def test_thinking_packages_touch_nothing_and_import_only_thinking_packages() -> 
     for package in thinking:
         assert rules.MAY_TOUCH[package] == rules.NOTHING
         assert rules.MAY_IMPORT[package] <= thinking
+
+
+def test_the_table_of_what_still_decides_names_only_what_is_there() -> None:
+    modules, _ = read(ROOT)
+    found = {module.name: {name for name, _ in deciding_names(module)} for module in modules}
+    assert {name: found[name] for name in rules.STILL_DECIDES} == rules.STILL_DECIDES
+    assert set(found) >= rules.MACHINES_AMONG_DOING
+    assert set(rules.MAY_IMPORT) >= rules.DOING
+
+
+def test_machines_among_doing_packages_have_no_event_loop_and_no_clock() -> None:
+    modules, _ = read(ROOT)
+    for module in modules:
+        if module.name in rules.MACHINES_AMONG_DOING:
+            touched = {CAPABILITY_OF[name] for name, _ in worldly_names(module)}
+            assert touched <= {"log"}
 
 
 def test_the_package_works_without_the_benchmarks() -> None:

@@ -1,8 +1,9 @@
-"""How long to wait between attempts: doubling from a first pause to a longest one."""
+"""How long to wait between attempts: doubling from a first pause to a longest one, and which pauses are for what."""
 
 from __future__ import annotations
 
 from random import Random
+from typing import NamedTuple
 
 
 class Backoff:
@@ -26,3 +27,24 @@ class Backoff:
     def reset(self) -> None:
         """An attempt succeeded: the next pause is the first one again."""
         self._next = self._first
+
+
+class Pauses(NamedTuple):
+    """The first pause and the longest one, in seconds."""
+
+    first: float
+    longest: float
+
+    def begin(self, dice: Random | None = None) -> Backoff:
+        """Those of one thing that is tried again and again."""
+        return Backoff(self.first, self.longest, dice)
+
+
+NODE_LINK = Pauses(0.05, 2.0)
+"""Between attempts of a front end to connect to its node."""
+PEER_STREAM = Pauses(0.05, 1.0)
+"""Between attempts of a node to connect to another one."""
+STORE_FOLLOWING = Pauses(0.05, 1.0)
+"""Between attempts of a metadata server to follow its store."""
+STORE_ABSENT_SECONDS = 1.0
+"""How long a process that starts waits before it asks a store again that did not answer."""

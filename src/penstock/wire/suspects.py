@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+SUSPECTED_SECONDS = 2.0
+"""So long others are asked first after a server has failed."""
+
 
 class Suspects:
     """Remembers each for so many seconds. Time is an argument."""

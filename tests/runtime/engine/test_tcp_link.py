@@ -15,6 +15,7 @@ from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.embedded import running_server
 from penstock.runtime.engine.tcp_link import TcpLink
+from penstock.wire.backoff import Pauses
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.messages import (
     PROTOCOL_VERSION,
@@ -89,7 +90,7 @@ async def test_a_back_end_that_is_not_there_is_unreachable_and_found_when_it_com
 async def test_a_sign_of_life_ends_the_pause_between_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.engine.tcp_link.FIRST_PAUSE_SECONDS", 3_600.0)
+    monkeypatch.setattr("penstock.runtime.engine.tcp_link.NODE_LINK", Pauses(3_600.0, 3_600.0))
     port, failed = free_port(), asyncio.Event()
     link = TcpLink(Address("127.0.0.1", port), asyncio.get_running_loop())
     monkeypatch.setattr(link, "_failed_to_connect", lambda reason: failed.set())
@@ -151,7 +152,7 @@ async def test_a_back_end_that_welcomes_and_refuses_in_the_same_bytes_is_connect
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The connection ends between the welcome and the moment in which the link counts on it."""
-    monkeypatch.setattr("penstock.runtime.engine.tcp_link.FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("penstock.runtime.engine.tcp_link.NODE_LINK", Pauses(0.001, 2.0))
     visits = 0
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

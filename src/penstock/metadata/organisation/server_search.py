@@ -10,6 +10,8 @@ from typing import NamedTuple
 SHORTEST_SHARE_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
 """Between two rounds through all servers, none of which could answer."""
+MAP_PAUSE_SECONDS = 1.0
+"""How long the list of servers is left alone after it could not be followed."""
 
 
 class Failure(Enum):

@@ -12,10 +12,7 @@ from penstock.metadata.remote.settings import split_address
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.wire.metadata_messages import Failed, Request
-from penstock.wire.suspects import Suspects
-
-SUSPECT_SECONDS = 2.0
-"""So long others are asked first after a server has failed."""
+from penstock.wire.suspects import SUSPECTED_SECONDS, Suspects
 
 
 class Connections:
@@ -35,7 +32,7 @@ class Connections:
         self._dial = dial
         self._open: dict[str, ServerConnection] = {}
         self._opening: dict[str, asyncio.Task[ServerConnection]] = {}
-        self._suspects = Suspects(SUSPECT_SECONDS)
+        self._suspects = Suspects(SUSPECTED_SECONDS)
 
     def trusted_first(self, addresses: Iterable[str]) -> list[str]:
         """The same order, but servers that failed a moment ago are last."""

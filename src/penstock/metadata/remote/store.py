@@ -17,6 +17,7 @@ import msgspec
 
 from penstock.metadata.organisation.organisation import agreed
 from penstock.metadata.organisation.server_entry import SERVERS, ServerEntry, decode_server
+from penstock.metadata.organisation.server_search import MAP_PAUSE_SECONDS
 from penstock.metadata.remote.connection import Dial, Reply, dial_plainly
 from penstock.metadata.remote.failures import write_once
 from penstock.metadata.remote.servers import Servers
@@ -50,7 +51,6 @@ from penstock.wire.metadata_messages import (
     decode_entries,
 )
 
-MAP_PAUSE_SECONDS = 1.0
 VALUE_BYTES = 3 << 20
 """More than etcd takes, less than a server's frames."""
 Answered = TypeVar("Answered")

@@ -28,10 +28,7 @@ from penstock.metadata.store.interface import (
     StoreUnavailableError,
     WatchLostError,
 )
-from penstock.wire.backoff import Backoff
-
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
+from penstock.wire.backoff import STORE_FOLLOWING
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +78,7 @@ class Follower:
         self.bell.ring()
 
     async def _run(self) -> None:
-        pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        pauses = STORE_FOLLOWING.begin()
         failing = False
         while True:
             try:

@@ -21,10 +21,10 @@ from penstock.runtime.cluster.streams import dial
 from penstock.runtime.cluster.tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.processes.listening import SettingError, StrangerError
+from penstock.wire.backoff import STORE_ABSENT_SECONDS
 
 log = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 1.0
 SLOW_SECONDS = 1.5
 """Who starts a process by hand hears after so long why nothing happens yet."""
 SAID_AGAIN_SECONDS = 30.0
@@ -95,7 +95,7 @@ async def _open(
                     "cannot reach the cluster's metadata at %(store)s; waiting until it answers: %(error)s",
                     {"store": without_password(url), "error": error},
                 )
-        await pause(AGAIN_SECONDS)
+        await pause(STORE_ABSENT_SECONDS)
 
 
 @contextmanager

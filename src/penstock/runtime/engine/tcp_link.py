@@ -23,7 +23,7 @@ from penstock.runtime.engine.correlation import Correlation, unreachable
 from penstock.steps.step import Reply
 from penstock.streams.framed import FramedConnection
 from penstock.streams.waiting import came
-from penstock.wire.backoff import Backoff
+from penstock.wire.backoff import NODE_LINK
 from penstock.wire.credentials import Credentials, Prove
 from penstock.wire.frames import Frame
 from penstock.wire.greeting import Greeting
@@ -33,8 +33,6 @@ from penstock.wire.messages import SERVICE, Answer, Hello, Ping, Request, Unsubs
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 2.0
 GREETING_SECONDS = 5.0
 SILENT_SECONDS = 5.0
 """A back end that says nothing for so long while something is asked is pinged; twice as long, and it is given up."""
@@ -142,7 +140,7 @@ class TcpLink:
 
     async def _seek(self) -> None:
         try:
-            pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, random.Random())
+            pauses = NODE_LINK.begin(random.Random())
             while True:
                 self._sign_of_life.clear()
                 try:

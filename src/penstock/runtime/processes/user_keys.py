@@ -33,8 +33,8 @@ from penstock.metadata.store.interface import (
 from penstock.metadata.users.seen_register import SeenRegister
 from penstock.metadata.users.users import KEYS, USERS
 from penstock.runtime.processes.listening import StartError
+from penstock.wire.backoff import STORE_ABSENT_SECONDS
 
-AGAIN_SECONDS = 1.0
 ATTEMPTS = 5
 
 _log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ async def _has_users(store: MetadataStore) -> bool:
                     return bool((await store.list_known(KEYS)).entries)
                 except StoreUnavailableError:
                     pass
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(STORE_ABSENT_SECONDS)
 
 
 async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> None:

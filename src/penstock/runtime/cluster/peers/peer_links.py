@@ -18,15 +18,13 @@ from penstock.runtime.cluster.peers.peer_connection import PeerConnection
 from penstock.runtime.cluster.streams import Door, dial, listen
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.wire.backoff import Backoff
+from penstock.wire.backoff import PEER_STREAM
 from penstock.wire.frames import Frame
 from penstock.wire.handshake import HandshakeError
 from penstock.wire.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 1.0
 DIAL_SECONDS = 2.0
 BACKLOG = 64
 
@@ -99,7 +97,7 @@ class PeerLinks:
 
     async def _keep(self, name: str) -> None:
         """Keeps a stream to a node for as long as it is in the layout."""
-        pauses, failing = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), False
+        pauses, failing = PEER_STREAM.begin(), False
         ended = self._wanted[name] = asyncio.Event()
         try:
             while name in self._addresses:
