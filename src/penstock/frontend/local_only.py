@@ -90,11 +90,7 @@ def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
     if origin is not None:
         return _LOCAL_ORIGIN.fullmatch(origin) is None
     site = headers.get("sec-fetch-site")
-    if site is None and referer is None and _may_be_old_browser(headers):
-        site = "none"
+    # A page cannot make a browser sign in a header without asking first; programs do.
+    if site is None and referer is None and "authorization" not in headers:
+        site = "none" if headers.get("user-agent", "").startswith(BROWSER) else None
     return site is not None and site != "same-origin" and not (may_be_typed and site == "none")
-
-
-def _may_be_old_browser(headers: Mapping[str, str]) -> bool:
-    """A page cannot make a browser sign in a header without asking first; programs do."""
-    return headers.get("user-agent", "").startswith(BROWSER) and "authorization" not in headers

@@ -68,9 +68,10 @@ class UserDirectory:
 
         Who can delete entries from the store, and has no key, cannot make it a store without users.
         """
-        if self._users or self.is_set_back:
+        if self._users:
             return True
-        return self._register is not None and bool(self._register.records)
+        register = self._register
+        return bool(register.records) if register is not None else self.is_set_back
 
     def find_key(self, access_key_id: str) -> KeyOwner | None:
         """The owner of a key; None if there is no such key or it may not be used."""

@@ -146,8 +146,9 @@ class Exchanges:
     def _write(self, exchange: Exchange) -> None:
         server, connection, response = self._server, self._connection, exchange.response
         exchange.exchanges = exchange.cancel = None
-        if exchange.size:
-            self._uncount(exchange)
+        if size := exchange.size:
+            self._size -= size
+            server.buffered_bytes -= size
         close = not exchange.keep_alive or ((server.stopping or connection.ended) and not connection.begun)
         line = CLOSE if close else KEEP_ALIVE if exchange.old_version else ""
         try:
