@@ -78,4 +78,4 @@ def test_a_stamp_in_the_future_may_be_sent_again_later(penstock: Penstock, queue
     penstock("queue", "create", name, "--ordering", "clock", "--stamps", "producer")
     refused = penstock("send", name, "a", "--timestamp", str(time.time() + 3_600))
     assert refused.code == 4
-    assert "beyond what this server takes for the latest possible time" in refused.errors
+    assert "after the latest possible time according to this server" in refused.errors

@@ -74,7 +74,7 @@ def test_tls_ends_at_the_balancer_where_it_has_a_certificate() -> None:
         (replace(PLAN, front_ends=(replace(ONE, sqs="host:1\n    stats admin"),)), "is not HOST:PORT"),
         (replace(PLAN, sqs_listen="127.0.0.1"), "is not HOST:PORT"),
         (replace(PLAN, front_ends=(replace(ONE, native=None),)), "native address"),
-        (replace(PLAN, certificate="a b.pem"), "takes for something else"),
+        (replace(PLAN, certificate="a b.pem"), "special meaning for HAProxy"),
     ],
 )
 def test_what_cannot_be_is_said(plan: BalancerPlan, sentence: str) -> None:

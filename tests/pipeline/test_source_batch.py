@@ -143,7 +143,7 @@ def test_columns_are_those_of_a_log_and_nobody_else_names_them() -> None:
     ("options", "said"),
     [
         ({"queue": "nowhere"}, "there is no queue 'nowhere' at"),
-        ({"queue": "plain-queue"}, "keeps no log"),
+        ({"queue": "plain-queue"}, "has no retained log"),
         ({"startingOffset": "latest"}, "did you mean startingOffsets?"),
         ({"maxMessagesPerTrigger": "5"}, "is for readStream, not for read"),
         ({"startingOffsets": '{"3": 1}'}, "names partition 3"),

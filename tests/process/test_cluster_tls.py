@@ -118,7 +118,7 @@ def test_whoever_starts_with_another_secret_or_certificate_ends_at_once(
     code, said = run(*start, "--secret-file", str(secret), **elsewhere)
     assert code == 2, said
     by_seals = "sealed with another secret than this process has"
-    assert "it does not take our proof of the cluster's secret" in said or by_seals in said
+    assert "it does not accept our proof of the cluster's secret" in said or by_seals in said
     strange = ThrowAwayAuthority(tmp_path / "strange").files("node-9")
     code, said = run(*start, *options(strange), **elsewhere)
     assert code == 2, said

@@ -55,7 +55,7 @@ def test_a_server_of_this_machine_may_ask_for_nothing(peer: str) -> None:
     "peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "192.0.2.7", "localhost", ""]
 )
 def test_a_server_elsewhere_that_shows_nothing_is_refused(peer: str) -> None:
-    with pytest.raises(PenstockError, match="there lets this client in without showing") as caught:
+    with pytest.raises(PenstockError, match="there accepts this client without proving") as caught:
         check_server(Credentials("KEY", "secret"), None, OURS, b"", "there", peer)
     assert caught.value.code is ErrorCode.UNAUTHENTICATED
     assert "'secret'" not in str(caught.value)

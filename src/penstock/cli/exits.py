@@ -57,7 +57,7 @@ HINTS: dict[ErrorCode, str] = {
     ErrorCode.OFFSET_GONE: "Read from `beginning`, which is where the log begins; a group goes on there after `penstock "
     "group seek --to beginning`.",
     ErrorCode.NO_DEAD_LETTER_QUEUE: "`penstock queue alter --dead-letter-queue` gives it one.",
-    ErrorCode.DISK_FULL: "Free space on the server's disk; it goes on by itself.",
+    ErrorCode.DISK_FULL: "Free space on the server's disk; sends then continue automatically.",
 }
 
 TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"

@@ -57,8 +57,8 @@ class Refused(NamedTuple):
     def explain(self) -> str:
         """Why, for the one who sent it."""
         return (
-            f"a message is stamped {self.stamp_us - self.limit_us} µs beyond what this server takes for the "
-            "latest possible time: the producer's clock is ahead; compare it with the server's again"
+            f"a message is stamped {self.stamp_us - self.limit_us} µs after the latest possible time according to "
+            "this server: the producer's clock is ahead; compare it with the server's again"
         )
 
 

@@ -43,8 +43,8 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
     root = f"{place}/{AUDIT.name}"
     if not is_directory(system, root):
         raise PipelineError(
-            f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one, or says that there was "
-            "one which is lost, and then --rebuild makes it anew; name another warehouse with --warehouse"
+            f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one; if it reports that a "
+            "trail was lost, --rebuild writes it again; or name another warehouse with --warehouse"
         )
     keys = [
         ("gen", "string"),

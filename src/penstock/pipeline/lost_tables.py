@@ -29,8 +29,8 @@ def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
     if lost:
         raise PipelineError(
             f"{_named(lost)} of job {job.name} {'is' if len(lost) == 1 else 'are'} gone from {files.root}, though rows were "
-            f"written there. Put {'it' if len(lost) == 1 else 'them'} back, or make all tables of the job anew from what the "
-            "log still has with --rebuild. Nothing was changed"
+            f"written there. Put {'it' if len(lost) == 1 else 'them'} back, or rebuild all tables of the job from the rows that "
+            "the log still has, with --rebuild. Nothing was changed"
         )
     if (
         generation_through(checkpoint) == generation
@@ -38,9 +38,9 @@ def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
         and checkpoint.files(_COMMITS)
     ):
         raise PipelineError(
-            f"{files.uri(places.state_directory(job.name, generation))}, where job {job.name} keeps which rows it has seen, "
-            "is gone: going on would count rows twice. Put it back, or make all tables of the job anew from what the log "
-            "still has with --rebuild. Nothing was changed"
+            f"{files.uri(places.state_directory(job.name, generation))}, where job {job.name} records which rows it has seen, "
+            "is missing: continuing would count rows twice. Put it back, or rebuild all tables of the job from the rows that the "
+            "log still has, with --rebuild. Nothing was changed"
         )
 
 

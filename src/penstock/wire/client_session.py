@@ -116,8 +116,8 @@ class ClientSession(Generic[Socket]):
             self.refuse(
                 PenstockError(
                     ErrorCode.LIMIT_REACHED,
-                    f"this server takes {terms.max_connections} connections and has no room for another; "
-                    "close some, or raise native.max_connections",
+                    f"this server takes {terms.max_connections} connections, and all are in use; close "
+                    "some, or raise native.max_connections",
                 )
             )
             return

@@ -114,9 +114,9 @@ def check_server(
             return
         raise PenstockError(
             ErrorCode.UNAUTHENTICATED,
-            f"{server} lets this client in without showing that it knows the secret of access key "
-            f"{credentials.access_key!r}, so it may be another server. Servers that have users show it; servers that have "
-            "none listen on their own machine only",
+            f"{server} accepts this client without proving that it knows the secret of access key "
+            f"{credentials.access_key!r}, so it may be another server. Servers with users prove it; servers without users listen "
+            "only on their own machine",
         )
     expected = server_proof(credentials.secret, credentials.access_key, server_nonce, client_nonce, channel)
     if not hmac.compare_digest(expected, proof):

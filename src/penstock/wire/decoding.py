@@ -19,4 +19,4 @@ def decode(frame: Frame) -> messages.Request:
     except msgspec.DecodeError as error:
         if messages.is_known_request(frame.head):
             raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
-        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows") from None
+        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "this server does not know the request") from None

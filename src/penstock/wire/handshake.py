@@ -72,15 +72,15 @@ class ServerHandshake:
         try:
             said = _read_proof(head)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise HandshakeError("what connected does not prove that it knows the cluster's secret") from None
+            raise HandshakeError("the peer does not prove that it knows the cluster's secret") from None
         _check_nonce(said.nonce)
         if not hmac.compare_digest(said.proof, self._proof("client", said)):
-            raise HandshakeError("what connected does not know the cluster's secret")
+            raise HandshakeError("the peer does not know the cluster's secret")
         if said.place != self._place:
             raise HandshakeError(
                 f"a process of the cluster wanted to reach {said.place or 'no address in particular'}, and this one is at "
-                f"{self._place or 'no address in particular'}: the address has changed hands, or somebody passes on what "
-                "others say"
+                f"{self._place or 'no address in particular'}: the address belonged to another process, or an intermediary forwards "
+                "the connection"
             )
         return _encode(Accepted(self._proof("server", said)))
 
@@ -117,7 +117,7 @@ class ClientHandshake:
         """What it means that the server ends the connection in the middle. `secure`: it was one with TLS. None: nothing."""
         if self.proven and not self.done:
             return HandshakeError(
-                "it does not take our proof of the cluster's secret: it has another one, or is not the process that was dialled"
+                "it does not accept our proof of the cluster's secret: it has another secret, or it is another process"
             )
         if secure and not self.done:
             # With TLS 1.3 the side that connects is through before the server has looked at its certificate.

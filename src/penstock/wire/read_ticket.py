@@ -24,7 +24,7 @@ _SEAL_BYTES = 32
 TICKET_BYTES = _CLAIMS.size + _SEAL_BYTES
 """Of one that names nobody."""
 HOLDER_BYTES = 432
-"""Of what says who reads; a ticket fits a frame of the door for readers."""
+"""Of what says who reads; a ticket fits a frame of the port for readers."""
 _TEXT_BYTES = 128
 _PURPOSE = b"penstock read ticket 1\0"
 """The secret seals other things as well; no seal of theirs is one of these."""

@@ -33,7 +33,7 @@ async def test_a_server_elsewhere_that_asks_for_no_proof_is_refused(
 ) -> None:
     monkeypatch.setattr(FramedConnection, "peer", "192.0.2.7")  # there is no other machine here
     async with house(tmp_path) as there:
-        with pytest.raises(PenstockError, match="without showing that it knows the secret") as caught:
+        with pytest.raises(PenstockError, match="without proving that it knows the secret") as caught:
             await penstock.connect(there.server.url, access_key="KEY", secret_key="a secret")
         assert caught.value.code is ErrorCode.UNAUTHENTICATED
         assert "a secret" not in str(caught.value)
@@ -53,7 +53,7 @@ async def test_a_server_that_has_shown_it_once_must_always_show_it(tmp_path: Pat
         client = await there.as_(root)
         await client.create_queue("orders")
     async with running_server(tmp_path / "other", small_config(listen=Address("127.0.0.1", port))):
-        with pytest.raises(PenstockError, match="without showing that it knows the secret"):
+        with pytest.raises(PenstockError, match="without proving that it knows the secret"):
             await client.queue("orders").send(b"for the honest one")
         await client.close()
 
@@ -65,7 +65,7 @@ async def test_a_back_end_that_has_shown_it_once_must_always_show_it(
     refused = asyncio.Event()
 
     def failed(reason: str) -> None:
-        if "without showing that it knows the secret" in reason:
+        if "without proving that it knows the secret" in reason:
             refused.set()
 
     for name in ("honest", "other"):

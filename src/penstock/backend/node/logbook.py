@@ -131,7 +131,7 @@ def disk_full() -> PenstockError:
     """What a client is told when there is no space."""
     return PenstockError(
         ErrorCode.DISK_FULL,
-        "the disk is full: sends are refused, receives and deletes go on; free space or delete messages",
+        "the disk is full: sends are refused, receives and deletes continue; free space or delete messages",
     )
 
 

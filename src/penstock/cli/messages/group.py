@@ -76,7 +76,7 @@ def list_groups(name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> 
         print_table(HEADINGS, map(_row, groups), right=range(1, 5))
     else:
         print_line(f"no group reads the log of {name}")
-        print_hint(f"Make one: penstock tail {name} --group NAME")
+        print_hint(f"Create one: penstock tail {name} --group NAME")
 
 
 @app.command("show")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Spark jobs that make tables of usage, audit and messages.",
+    help="Spark jobs that write tables of usage, audit and messages.",
 )
 _FILLINGS = {
     "batches": "rows are added",

@@ -19,10 +19,10 @@ app = typer.Typer(no_args_is_help=True, help="Limits on requests, for users and 
 ForUser = Annotated[str | None, typer.Option("--user", help="The limit of this user.", metavar="NAME")]
 ForQueue = Annotated[str | None, typer.Option("--queue", help="The limit of this queue.", metavar="QUEUE")]
 EveryUser = Annotated[
-    bool, typer.Option("--every-user", help="The limit of each user that has no limit of its own.")
+    bool, typer.Option("--every-user", help="The limit of each user without a separate limit.")
 ]
 EveryQueue = Annotated[
-    bool, typer.Option("--every-queue", help="The limit of each queue that has no limit of its own.")
+    bool, typer.Option("--every-queue", help="The limit of each queue without a separate limit.")
 ]
 Target = tuple[Literal["user", "queue"], str | None]
 

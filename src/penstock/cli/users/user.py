@@ -100,7 +100,7 @@ def list_users(data: Data = None, json: Json = False) -> None:
         ]
         print_table(("user", "account", "root", "state", "keys", "policies", "created"), rows, right=(4, 5))
     else:
-        print_line("there are no users: the server takes any credentials, on loopback only")
+        print_line("there are no users: the server accepts any credentials, on loopback only")
         print_hint("Next: penstock user create admin --root")
 
 

@@ -211,5 +211,5 @@ class ReadAhead:
 def _contradiction(start: int, following: int) -> PenstockError:
     return PenstockError(
         ErrorCode.INTERNAL,
-        f"the server answered a read of the log from {start} with something that goes on at {following}",
+        f"the server answered a read of the log from {start} with an answer that continues at {following}",
     )

@@ -175,7 +175,7 @@ def _check(plan: BalancerPlan) -> None:
     if plan.native_listen is not None and not any(one.native for one in plan.front_ends):
         raise BalancerPlanError("no front end has a native address for the native endpoint")
     if plan.certificate is not None and re.search(r"[\s\"'\\#]", plan.certificate):
-        raise BalancerPlanError(f"{plan.certificate!r} has characters that HAProxy takes for something else")
+        raise BalancerPlanError(f"{plan.certificate!r} has characters with a special meaning for HAProxy")
 
 
 def _host(place: str) -> str:

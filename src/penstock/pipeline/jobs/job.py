@@ -113,8 +113,8 @@ def gap_table(name: str, writer: str, writer_meaning: str) -> WarehouseTable:
     """Rows that the writers counted and that never came."""
     return WarehouseTable(
         name,
-        "Rows that never reached this job: lost on the way to the log, or let go of by the log before they were read. Their "
-        "numbers are missing between others.",
+        "Rows that never reached this job: lost on the way to the log, or removed from the log before they were read. Their numbers are "
+        "missing between others.",
         "whole",
         (
             column(writer, "string", writer_meaning),

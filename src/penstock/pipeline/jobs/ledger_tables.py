@@ -58,9 +58,7 @@ PACKED = (
     column("last", "int64", "The last change of all, in the same way."),
     column("ordering", "int64", "Up to which change its queue gives groups out by number; 0: never."),
     column("group_hash", "int64", "Tells its group from others."),
-    column(
-        "told", "int64", "1: it was reported as lost or unsent already, or nobody can know where it began."
-    ),
+    column("told", "int64", "1: it was reported as lost or unsent already, or its beginning is unknown."),
     column("gone_us", "int64", "When its queue was first found to be gone, if it is."),
 )
 """What is known of a message: sums, smallest and largest numbers, so that what is known now and what comes later add up."""

@@ -31,14 +31,14 @@ _KEY_COLUMNS = (
     column("action", "string", "What was asked for, such as SendMessage."),
 )
 _SUM_COLUMNS = (
-    column("requests", "int64", "Requests, whatever became of them."),
+    column("requests", "int64", "Requests with any result."),
     column("messages", "int64", "Messages sent, received, deleted or changed by them."),
     column("bytes_in", "int64", "Bytes of the requests."),
     column("bytes_out", "int64", "Bytes of the answers."),
     column("errors", "int64", "Requests that were answered with an error, throttled ones included."),
-    column("throttles", "int64", "Requests that were told to slow down."),
-    column("latency_us_sum", "int64", "Time the server took for all of them, in microseconds."),
-    column("latency_us_max", "int64", "Time it took for the slowest."),
+    column("throttles", "int64", "Requests that were throttled."),
+    column("latency_us_sum", "int64", "Processing time of all of them, in microseconds."),
+    column("latency_us_max", "int64", "Processing time of the slowest."),
 )
 _SUMS = tuple(one.name for one in _SUM_COLUMNS[:-1])
 
@@ -65,7 +65,7 @@ def _rolled(name: str, unit: str, first: WarehouseColumn) -> WarehouseTable:
             first,
             *_KEY_COLUMNS,
             *_SUM_COLUMNS,
-            column("latency_us_p50", "int64", "Half of the requests took at most so many microseconds."),
+            column("latency_us_p50", "int64", "Half of the requests took at most this many microseconds."),
             column("latency_us_p95", "int64", "95 of a hundred did."),
             column("latency_us_p99", "int64", "99 of a hundred did."),
         ),

@@ -78,8 +78,8 @@ class QueueStreamWriter(DataSourceStreamArrowWriter):
         query, epoch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if self._options.exactly_once and (query is None or epoch is None):
             raise PipelineError(
-                "Spark does not say which query and micro-batch a task is of, so that rows cannot be told from those "
-                "of an earlier attempt. Set exactlyOnce=false to write at least once"
+                "Spark does not say which query and micro-batch a task is of, so rows of an earlier attempt cannot be "
+                "recognized. Set exactlyOnce=false to write at least once"
             )
         return send_rows(self._options, iterator, context, f"stream/{query}/{epoch}")
 

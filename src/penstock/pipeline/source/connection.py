@@ -53,8 +53,8 @@ class Connection:
         self.queue_id = description.queue_id
         if not description.settings.has_log:
             raise PipelineError(
-                f"queue {self.target.queue!r} keeps no log, so Spark cannot read it: its messages are gone once "
-                "somebody has received them. Create a queue with `--consumption log` (or `both`)"
+                f"queue {self.target.queue!r} has no retained log, so Spark cannot read "
+                "it. Create a queue with `--consumption log` (or `both`)"
             )
         return self.client.queue(self.target.queue).log()
 
@@ -137,11 +137,11 @@ def explanation(error: PenstockError, target: Target) -> str:
             )
         case ErrorCode.UNREACHABLE | ErrorCode.BAD_FRAME:
             return (
-                f"the program at {where} does not let Spark in: it does not speak the native protocol, or it is a "
-                "node of a cluster, which takes only those who know the cluster's secret. Give the address of "
+                f"the program at {where} does not accept Spark: it does not use the native protocol, or it is a "
+                "node of a cluster, which accepts only processes that know the cluster's secret. Give the address of "
                 "`penstock serve`, or of a front end of the cluster"
             )
         case ErrorCode.NOT_A_MEMBER:
-            return f"the group has members that read {queue!r} now; use a group of its own for Spark"
+            return f"the group has members that read {queue!r} now; use a separate group for Spark"
         case _:
             return f"queue {queue!r} at {where}: {error.message} [{error.code}]"

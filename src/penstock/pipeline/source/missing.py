@@ -30,7 +30,7 @@ def gone(options: ReadOptions, gaps: Mapping[int, Missing]) -> PipelineError:
     """For a reader that must not go on."""
     return PipelineError(
         f"{lost_sentence(options, gaps)}. Read from what is there (startingOffsets=earliest), or set "
-        "failOnDataLoss=false to go on and have the gap reported (`penstock pipeline run … --allow-data-loss`); a longer "
+        "failOnDataLoss=false to continue and report the gap (`penstock pipeline run … --allow-data-loss`); a longer "
         "--retention keeps messages for longer"
     )
 
@@ -38,8 +38,8 @@ def gone(options: ReadOptions, gaps: Mapping[int, Missing]) -> PipelineError:
 def made_again(options: ReadOptions) -> PipelineError:
     """For a reader of a queue that is no more, where another one has its name."""
     return PipelineError(
-        f"{made_again_sentence(options)}; what was not read of the old one is gone. Begin anew with another checkpoint "
-        "(`penstock pipeline run … --rebuild`), or set failOnDataLoss=false to go on with the new queue from its beginning "
+        f"{made_again_sentence(options)}; the unread messages of the old queue are lost. Start again with another checkpoint "
+        "(`penstock pipeline run … --rebuild`), or set failOnDataLoss=false to continue with the new queue from its beginning "
         "(`--allow-data-loss`)"
     )
 
@@ -47,7 +47,7 @@ def made_again(options: ReadOptions) -> PipelineError:
 def made_again_sentence(options: ReadOptions) -> str:
     """What became of the queue that was to be read."""
     return (
-        f"queue {options.target.queue!r} was deleted and made again since it was last read, or the checkpoint is of "
+        f"queue {options.target.queue!r} was deleted and created again since it was last read, or the checkpoint is of "
         "another queue"
     )
 

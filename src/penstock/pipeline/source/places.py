@@ -82,7 +82,7 @@ def checked_starts(
             raise PipelineError(
                 f"there is no message {number_in_partition(wanted)} in partition {one.partition} of "
                 f"{options.target.queue!r} yet: the next one is {number_in_partition(one.end)}. If the queue was "
-                "deleted and made again, begin anew with startingOffsets=earliest and another checkpoint"
+                "deleted and created again, start again with startingOffsets=earliest and another checkpoint"
             )
     if gaps and options.fail_on_data_loss:
         raise gone(options, gaps)

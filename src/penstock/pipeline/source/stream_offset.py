@@ -43,8 +43,8 @@ def load_offset(given: Mapping[str, Any]) -> StreamOffset:
         return StreamOffset(int(given["queue"]), following, int(given.get("missing", 0)))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise PipelineError(
-            f"the checkpoint has an offset that is none of this source: {dict(given)!r}. Give the query a checkpoint "
-            "of its own"
+            f"the checkpoint has an offset of another source: {dict(given)!r}. Give the query a separate "
+            "checkpoint"
         ) from None
 
 

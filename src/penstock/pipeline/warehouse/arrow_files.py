@@ -56,8 +56,8 @@ def reading(warehouse: str) -> Iterator[None]:
         ) from None
     except (ArrowException, OSError) as error:
         raise PipelineError(
-            f"a table in {warehouse} cannot be read: {error}. Put the file back; or make the tables of the job anew from what "
-            "the log still has: penstock pipeline run JOB --once --rebuild"
+            f"a table in {warehouse} cannot be read: {error}. Put the file back; or rebuild the tables of the job from the rows "
+            "that the log still has: penstock pipeline run JOB --once --rebuild"
         ) from None
 
 

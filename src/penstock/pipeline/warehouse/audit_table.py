@@ -6,7 +6,7 @@ from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 AUDIT = WarehouseTable(
     "audit",
-    "Every request, once: who asked for what when, and what became of it.",
+    "Every request, once: user, action, time and result.",
     "batches",
     (
         column("time", "timestamp", "When the request came."),
@@ -20,9 +20,9 @@ AUDIT = WarehouseTable(
         column("bytes_out", "int64", "Bytes of the answer."),
         column("outcome", "string", "`ok`, or the error code that the caller was given."),
         column("status", "int32", "The HTTP status of the answer."),
-        column("latency_us", "int64", "How long it took, in microseconds."),
-        column("request_id", "string", "The id that the caller was given with the answer."),
-        column("front_end", "string", "The front end that took it."),
+        column("latency_us", "int64", "Processing time, in microseconds."),
+        column("request_id", "string", "The request id in the answer."),
+        column("front_end", "string", "The front end that received it."),
         column("number", "int64", "The front end's own count of requests."),
     ),
     by_day=True,

@@ -29,7 +29,7 @@ def job_lock(local_root: str | None, job: str) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise JobRunsError(
-                f"job {job} runs already into {local_root} (process {holder}); it goes on by itself"
+                f"job {job} is already running and writes to {local_root} (process {holder}); that run continues"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))
@@ -45,6 +45,6 @@ def _opened(local_root: str, job: str) -> IO[str]:
         return open(f"{directory}/{job}", "a+")
     except OSError as error:
         raise PipelineError(
-            f"the warehouse {local_root} cannot be written: {error.strerror} ({error.filename}). Make it a directory that "
-            "this user may write into, or name another with --warehouse"
+            f"the warehouse {local_root} cannot be written: {error.strerror} ({error.filename}). Use a directory that this "
+            "user may write to, or name another with --warehouse"
         ) from None

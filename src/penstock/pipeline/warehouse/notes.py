@@ -20,7 +20,7 @@ def read_note(files: Files, path: str) -> dict[str, Any] | None:
         found = None
     if not isinstance(found, dict):
         raise PipelineError(
-            f"{files.uri(path)} is damaged: Penstock wrote JSON there, and it is not. Put it back, or make all tables of the "
-            "job anew from what the log still has with --rebuild"
+            f"{files.uri(path)} is damaged: it is not the JSON that Penstock wrote. Put it back, or rebuild all tables of the "
+            "job from the rows that the log still has, with --rebuild"
         )
     return found

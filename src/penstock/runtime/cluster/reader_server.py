@@ -93,7 +93,7 @@ class ReaderDoor:
 
     async def listen(self, listener: socket.socket, tls: Certified | None) -> None:
         """Takes readers from a socket that is bound."""
-        self._door = await listen(lambda: Reader(self), listener, tls, "the door for readers")
+        self._door = await listen(lambda: Reader(self), listener, tls, "the port for readers")
 
     @property
     def totals(self) -> ReaderTotals:

@@ -128,7 +128,7 @@ class HttpServerState:
         if open_connections < most:
             return None
         self.bad.tell("full", "refused a connection: %(connections)d are open", connections=open_connections)
-        return Refusal(503, f"This server takes {most} connections and has no room for another.")
+        return Refusal(503, f"This server accepts {most} connections; all are in use.")
 
     def _make_room(self) -> None:
         """Closes connections that are not used: those that were never served first, then those that are idle longest.

@@ -100,7 +100,7 @@ class ThrowAwayAuthority:
     def _unusable(self, why: str) -> AuthorityError:
         return AuthorityError(
             f"the authority in {self.certificate_file} and {self._key_file} cannot be used ({why}): put the files back, "
-            f"or delete the directory {self._directory} while the cluster is down, so that all certificates are made again"
+            f"or delete the directory {self._directory} while the cluster is down, so that all certificates are created again"
         )
 
     def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:

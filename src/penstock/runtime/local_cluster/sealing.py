@@ -47,7 +47,7 @@ async def _seal(directory: ClusterDirectory, url: str, *, users: bool) -> None:
         if found.users and not found.sealed:
             if not users:
                 raise UsersUnsealedError(
-                    "this cluster is from a version whose etcd took writes from every program of this machine. It has "
+                    "this cluster is from a version whose etcd accepted writes from every program on this machine. It has "
                     f"{_named(found, root=True)} and {_named(found, root=False)}: if you know all of them, and their keys, start it once "
                     "with `penstock cluster up --seal-users`; if not, begin another cluster in another directory with --data"
                 )

@@ -25,7 +25,7 @@ def check_users(address: Address, has_users: bool) -> None:
     if not address.is_loopback and not has_users:
         raise StartError(
             f"refuses to listen on {address}: there are no users yet, so every client that reaches it could read and "
-            "delete every message. Make the first one with `penstock user create NAME --root`, or listen on "
+            "delete every message. Create the first user with `penstock user create NAME --root`, or listen on "
             "127.0.0.1"
         )
 

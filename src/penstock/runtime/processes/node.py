@@ -4,7 +4,7 @@ Opening:
   1. addresses, name and secret are checked, all sockets are bound
   2. the directory is taken and locked, the journal is replayed; nothing of it is served yet
   3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
-  4. the native protocol listens, and the door for readers with tickets where there is one: whoever asks is told `not-primary`
+  4. the native protocol listens, and the port for readers with tickets where there is one: whoever asks is told `not-primary`
      until the layout says otherwise
   5. the node stands for the office of the cluster's manager
 

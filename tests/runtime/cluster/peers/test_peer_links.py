@@ -131,7 +131,7 @@ def test_what_passes_greetings_on_is_no_node() -> None:
             node("b") as (_, heard_b, place_b),
             relay(place_b) as old_place_b,
         ):
-            refused = LogWatch("the address has changed hands")
+            refused = LogWatch("the address belonged to another process")
             a.know({"a": place_a, "b": old_place_b})
             await refused.said()
             assert not heard_a.peers

@@ -1,4 +1,4 @@
-"""With certificates the door for readers is who the cluster's configuration says: a name, the host, or anybody of the authority."""
+"""With certificates the port for readers is who the cluster's configuration says: a name, the host, or anybody of the authority."""
 
 from __future__ import annotations
 

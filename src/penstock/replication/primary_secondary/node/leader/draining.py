@@ -59,7 +59,7 @@ class Draining:
         due_ms = self._explain_ms.setdefault(partition_id, now_ms + EXPLAIN_MS)
         if self._is_done(partition_id, now_ms):
             return given_up(
-                entry, f"the queue {entry.queue} is deleted, and nothing of it is on its way any more"
+                entry, f"the queue {entry.queue} is deleted, and none of its messages is moving any more"
             )
         if now_ms < due_ms:
             return entry

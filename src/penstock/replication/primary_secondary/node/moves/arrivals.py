@@ -177,5 +177,5 @@ class Arrivals:
             if source_id in self._state.layout.missing:
                 why = "its entry is missing in the metadata store"
             count = f"{count_of(runs):,} message{'' if count_of(runs) == 1 else 's'}"
-            told.append(f"{count} came from {source}, which has not said that it knows ({why})")
+            told.append(f"{count} came from {source}, which has not confirmed them ({why})")
         return told
