@@ -1,4 +1,4 @@
-"""A row of usage has one order of fields: that of the event, of the builder and of the table."""
+"""A row of usage has one order of fields: that of the event and of the table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def test_the_builder_and_the_event_give_the_same_row() -> None:
-    assert usage_row(**FIELDS) == UsageEvent(**FIELDS).row()
-    assert UsageEvent(*usage_row(**FIELDS)) == UsageEvent(**FIELDS)
+def test_a_row_has_the_fields_of_the_event_in_their_order() -> None:
+    event = UsageEvent(**FIELDS)
+    assert usage_row(event) == event.row() == tuple(FIELDS[name] for name in event.__struct_fields__)
+    assert UsageEvent(*usage_row(event)) == event
 
 
 def test_the_table_has_the_fields_in_the_same_order() -> None:

@@ -40,7 +40,7 @@ from penstock.sqs.protocols.protocol import Protocol, answer, protocol_of, refus
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
 from penstock.steps.runner import StepRunner
 from penstock.steps.step import Steps
-from penstock.usage.event import Row, usage_row
+from penstock.usage.event import Row, UsageEvent, usage_row
 
 logger = logging.getLogger(__name__)
 
@@ -282,19 +282,21 @@ class Pipeline:
         call, session, body = self._call, self._session, self._request.body
         target = self._worked_on
         return usage_row(
-            time_ms=self._now_ms,
-            account=session.account if session is not None else "",
-            user=session.user if session is not None else NOBODY,
-            address=self._peer.address,
-            action=call.action.name if call is not None else asked_action(self._request, self._protocol),
-            queue=target.arn_text if target is not None else "",
-            messages=messages_in(call, result) if outcome == SUCCEEDED and call is not None else 0,
-            bytes_in=len(body),
-            bytes_out=answer_bytes,
-            outcome=outcome,
-            status=status,
-            latency_us=self._front.timer_us() - self._started_us,
-            request_id=self._request_id,
+            UsageEvent(
+                time_ms=self._now_ms,
+                account=session.account if session is not None else "",
+                user=session.user if session is not None else NOBODY,
+                address=self._peer.address,
+                action=call.action.name if call is not None else asked_action(self._request, self._protocol),
+                queue=target.arn_text if target is not None else "",
+                messages=messages_in(call, result) if outcome == SUCCEEDED and call is not None else 0,
+                bytes_in=len(body),
+                bytes_out=answer_bytes,
+                outcome=outcome,
+                status=status,
+                latency_us=self._front.timer_us() - self._started_us,
+                request_id=self._request_id,
+            )
         )
 
     def _refusal_of(self, raised: Exception) -> SqsError:

@@ -10,7 +10,7 @@ from penstock.frontend.session import Session
 from penstock.frontend.usage.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED, RequestIds
 from penstock.model.errors import ErrorCode
 from penstock.usage.collector import UsageCollector
-from penstock.usage.event import Row, usage_row
+from penstock.usage.event import Row, UsageEvent, usage_row
 from penstock.wire import messages
 from penstock.wire.frames import Frame
 
@@ -91,19 +91,21 @@ class NativeRecord:
                 time_ms, bytes_in, latency_us = now_ms, 0, 0
         account, user, address = who
         return usage_row(
-            time_ms=time_ms,
-            account=account,
-            user=user,
-            address=address,
-            action=action,
-            queue=queue,
-            messages=count,
-            bytes_in=bytes_in,
-            bytes_out=bytes_out,
-            outcome=outcome,
-            status=status,
-            latency_us=latency_us,
-            request_id=self._next_id(),
+            UsageEvent(
+                time_ms=time_ms,
+                account=account,
+                user=user,
+                address=address,
+                action=action,
+                queue=queue,
+                messages=count,
+                bytes_in=bytes_in,
+                bytes_out=bytes_out,
+                outcome=outcome,
+                status=status,
+                latency_us=latency_us,
+                request_id=self._next_id(),
+            )
         )
 
     def write(self, rows: list[Row]) -> None:
@@ -129,18 +131,20 @@ class NativeRecord:
             return
         account, user, address = who
         row = usage_row(
-            time_ms=time_ms,
-            account=account,
-            user=user,
-            address=address,
-            action=action,
-            queue=queue,
-            messages=0,
-            bytes_in=bytes_in,
-            bytes_out=0,
-            outcome=CANCELLED,
-            status=CANCELLED_STATUS,
-            latency_us=self.timer_us() - started_us,
-            request_id=self._next_id(),
+            UsageEvent(
+                time_ms=time_ms,
+                account=account,
+                user=user,
+                address=address,
+                action=action,
+                queue=queue,
+                messages=0,
+                bytes_in=bytes_in,
+                bytes_out=0,
+                outcome=CANCELLED,
+                status=CANCELLED_STATUS,
+                latency_us=self.timer_us() - started_us,
+                request_id=self._next_id(),
+            )
         )
         self.write([row])
