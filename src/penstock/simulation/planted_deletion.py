@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from penstock.backend.admin import administration
 from penstock.backend.node.parts import NodeParts
@@ -18,6 +18,7 @@ from penstock.replication.primary_secondary.node.leader.draining import Draining
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
+from penstock.replication.primary_secondary.node.moves.safe_steps import SafeStep
 from penstock.simulation.planted_patches import Patch
 from penstock.wire.peer_messages import MovedIn
 
@@ -75,17 +76,17 @@ def drops_what_moves() -> Sequence[Patch]:
 def counts_on_one_disk() -> Sequence[Patch]:
     """A step of a move counts when the primary has it, also where that may lose it in a failover."""
 
-    def when_everywhere(self: LedPartition, index: int, call: Callable[[], None]) -> None:
+    def when_everywhere(self: LedPartition, index: int, step: SafeStep) -> bool:
         if self.primary.committed >= index:
-            call()
-        else:
-            self.waiting.append((index, call))
+            return True
+        self.waiting.append((index, step))
+        return False
 
-    def take_everywhere(self: LedPartition) -> list[Callable[[], None]]:
-        calls = []
+    def take_everywhere(self: LedPartition) -> list[SafeStep]:
+        steps = []
         while self.waiting and self.waiting[0][0] <= self.primary.committed:
-            calls.append(self.waiting.popleft()[1])
-        return calls
+            steps.append(self.waiting.popleft()[1])
+        return steps
 
     return [
         (LedPartition, "when_everywhere", when_everywhere),

@@ -53,7 +53,7 @@ class Replication:
         self.draining = Draining(self.state, self.moves)
         self.lifecycle = LifecycleSending(self.state)
         self.proposer = Proposer(self.state, self.draining)
-        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
+        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer, self.moves)
         self.roles = Roles(
             self.state,
             started_ms,
@@ -272,7 +272,7 @@ class Replication:
         if self.roles.is_waiting:
             self._act()
         self.follower.cutter.step()
-        self.follower.installer.step(now_ms)
+        self.follower.install_some(now_ms)
         self.dispatch.retry()
         self._carry_out()
         woken = self.state.parts.idle.woken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from typing import assert_never
 
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.node.whole_state import is_missing_batches, is_wanted, place_batches
@@ -14,7 +15,12 @@ from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.core.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.replication.primary_secondary.node.follower.cutting import Cutter, replaced_messages, report_cut
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
-from penstock.replication.primary_secondary.node.follower.installing import Installation, Installer
+from penstock.replication.primary_secondary.node.follower.installing import (
+    Installation,
+    Installed,
+    Installer,
+    Unreadable,
+)
 from penstock.replication.primary_secondary.node.layout_view import LayoutView
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream, weight
 from penstock.wire.peer_messages import (
@@ -283,20 +289,26 @@ class Follower:
             self._note(stream, followed, len(body))
             return
         received, followed.image = followed.image, []
-
-        def unreadable(why: str) -> None:
-            self._give_up(followed, self._parts.catalogue.partitions[followed.partition_id].name, why)
-
-        def installed(before: Partition, after: Partition) -> None:
-            followed.needs_whole = False
-            messages = replaced_messages(before, after)
-            if messages:
-                self.tell_cut(followed, before, after, messages)
-            self._note(stream, followed, None)
-
-        self.installer.begin(Installation(followed, message.index, received, installed, unreadable))
+        self.installer.begin(Installation(followed, message.index, received, stream))
         # The bytes count as taken now: where the installation is given up nothing else would say so.
         self._note(stream, followed, len(body))
+
+    def install_some(self, now_ms: int) -> None:
+        """Goes on with states that are complete in memory, a bounded step."""
+        for outcome in self.installer.step(now_ms):
+            followed = outcome.installation.followed
+            match outcome:
+                case Installed(installation, before, after):
+                    followed.needs_whole = False
+                    messages = replaced_messages(before, after)
+                    if messages:
+                        self.tell_cut(followed, before, after, messages)
+                    self._note(installation.stream, followed, None)
+                case Unreadable(_, why):
+                    name = self._parts.catalogue.partitions[followed.partition_id].name
+                    self._give_up(followed, name, why)
+                case _ as unreachable:
+                    assert_never(unreachable)
 
     def take_batches(
         self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview

@@ -16,8 +16,8 @@ begins again from the first part.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +29,7 @@ from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.building import Builder
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 
 log = logging.getLogger("penstock.backend")
 
@@ -47,10 +48,8 @@ class Installation:
     followed: FollowedPartition
     index: int
     parts: list[bytes]
-    installed: Callable[[Partition, Partition], None]
-    """Told of the state before and of the one in its place, when it counts."""
-    unreadable: Callable[[str], None]
-    """Told that a newer version wrote the state, and that it does not count."""
+    stream: PeerStream
+    """The primary's, which sent it."""
     builder: Builder = field(default_factory=lambda: Builder(elsewhere=True))
     fed: int = 0
     """Parts that the builder was given."""
@@ -66,6 +65,24 @@ class Installation:
         return self.followed.installing == self.number
 
 
+class Installed(NamedTuple):
+    """An effect: a state counts now, and has taken the place of the one before."""
+
+    installation: Installation
+    before: Partition
+    after: Partition
+
+
+class Unreadable(NamedTuple):
+    """An effect: a newer version wrote the state, or it cannot be read, and it does not count."""
+
+    installation: Installation
+    why: str
+
+
+Outcome = Installed | Unreadable
+
+
 class Installer:
     """The installations of a node."""
 
@@ -73,6 +90,7 @@ class Installer:
         self._parts = parts
         self._installations: list[Installation] = []
         self._begun = 0
+        self._outcomes: list[Outcome] = []
 
     @property
     def is_writing(self) -> bool:
@@ -95,8 +113,8 @@ class Installer:
         installation.number = installation.followed.installing = self._begun
         self._installations.append(installation)
 
-    def step(self, now_ms: int) -> None:
-        """Goes on with what can go on."""
+    def step(self, now_ms: int) -> list[Outcome]:
+        """Goes on with what can go on, and returns what has ended."""
         room, pages = BYTES_PER_TURN, PAGES_PER_TURN
         for installation in list(self._installations):
             if not installation.is_wanted:
@@ -105,6 +123,8 @@ class Installer:
                 pages -= self._build(installation, pages)
             elif room > 0 and now_ms >= installation.not_before_ms:
                 room -= self._write(installation, room, now_ms)
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
 
     def _build(self, installation: Installation, most: int) -> int:
         """Builds up to so many pages of the state; returns how many."""
@@ -135,7 +155,7 @@ class Installer:
     def _give_up(self, installation: Installation, why: str) -> None:
         self._remove(installation)
         installation.followed.installing = 0
-        installation.unreadable(why)
+        self._outcomes.append(Unreadable(installation, why))
 
     def _write(self, installation: Installation, room: int, now_ms: int) -> int:
         """Writes some parts; returns how many bytes those had."""
@@ -173,5 +193,5 @@ class Installer:
             {"partition": partition_id, "record": installation.index},
         )
         installation.followed.installing = 0
-        installation.installed(before, after)
+        self._outcomes.append(Installed(installation, before, after))
         parts.freeing.add(before)

@@ -28,6 +28,7 @@ from penstock.replication.primary_secondary.node.leader.read_proofs import ReadP
 from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition, Sender
 from penstock.replication.primary_secondary.node.leader.service import Service
+from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.replication.primary_secondary.node.proposing import Proposer
 from penstock.replication.primary_secondary.node.state import ClusterState
@@ -38,8 +39,16 @@ log = logging.getLogger("penstock.backend")
 class Leadership:
     """The partitions that this node leads."""
 
-    def __init__(self, state: ClusterState, follower: Follower, holding: Holding, proposer: Proposer) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        follower: Follower,
+        holding: Holding,
+        proposer: Proposer,
+        moves: ClusterMoves,
+    ) -> None:
         self.state = state
+        self._moves = moves
         self.follower = follower
         self.holding = holding
         self.proposer = proposer
@@ -250,8 +259,8 @@ class Leadership:
             self._service.may(partition_id, Event.MAY_DRAIN)
         else:
             self._service.may(partition_id, Event.MAY_NEITHER)
-        for call in led.take_everywhere():
-            call()
+        for step in led.take_everywhere():
+            self._moves.carry_out(step)
         parts.outbox.replicated(partition_id, self.state.parts.connections)
         if serves:
             self.proposer.look_at(partition_id)

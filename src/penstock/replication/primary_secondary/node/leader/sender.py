@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.backend.node.whole_state import StateParts, Walk
@@ -19,6 +19,7 @@ from penstock.replication.primary_secondary.core.epochs import EpochHistory
 from penstock.replication.primary_secondary.core.primary import Primary
 from penstock.replication.primary_secondary.core.secondary import Continue, CutFirst, SendWhole, approach
 from penstock.replication.primary_secondary.node.leader.recent_entries import RecentEntries
+from penstock.replication.primary_secondary.node.moves.safe_steps import SafeStep
 from penstock.replication.primary_secondary.node.moves.sent_moves import SentMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.storage.entry import POSITION_SHIFT
@@ -81,7 +82,7 @@ class LedPartition:
         self.lost: dict[int, int] = {}
         """Messages that replicas cut and that may have been acknowledged, by the newest epoch of the log that was cut."""
         self.cursors: dict[str, Cursor] = {}
-        self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self.waiting: deque[tuple[int, SafeStep]] = deque()
         """(index, what to do once every replica has that which may be elected next)."""
 
     def is_member(self, node: str, joined: int | None) -> bool:
@@ -111,26 +112,28 @@ class LedPartition:
             f"partition {self.partition_id} of {partition.name!r} waits until the metadata store has reserved more numbers; try again",
         )
 
-    def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
-        """Calls back once no failover loses anything up to `index`; never, if this node is deposed before.
+    def when_everywhere(self, index: int, step: SafeStep) -> bool:
+        """Keeps a step until no failover loses anything up to `index`; True: that is so now, and the caller takes the step.
+
+        If this node is deposed before, the step is never taken.
 
         With `async` that is later than the commit: every replica in sync has it, not only this node.
         """
         if self.primary.everywhere() >= index:
             self.primary.rely(index)
-            call()
-        else:
-            self.waiting.append((index, call))
+            return True
+        self.waiting.append((index, step))
+        return False
 
-    def take_everywhere(self) -> list[Callable[[], None]]:
-        """What is to be done because of what no failover can lose any more."""
-        calls: list[Callable[[], None]] = []
+    def take_everywhere(self) -> list[SafeStep]:
+        """An effect: what is to be done because of what no failover can lose any more."""
+        steps: list[SafeStep] = []
         everywhere = self.primary.everywhere() if self.waiting else 0
         while self.waiting and self.waiting[0][0] <= everywhere:
-            index, call = self.waiting.popleft()
+            index, step = self.waiting.popleft()
             self.primary.rely(index)
-            calls.append(call)
-        return calls
+            steps.append(step)
+        return steps
 
 
 class Sender:

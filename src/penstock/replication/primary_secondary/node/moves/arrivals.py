@@ -20,6 +20,7 @@ from penstock.model.runs import Runs, count_of
 from penstock.queue.decisions import move as moving
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.layout_view import GONE_MS
+from penstock.replication.primary_secondary.node.moves.safe_steps import AnswerNode, SafeStep, TellPrimary
 from penstock.replication.primary_secondary.node.state import ClusterState
 from penstock.wire.peer_messages import Arrived, AskArrived, MovedIn, MoveDone, MoveIn
 
@@ -30,10 +31,10 @@ TELL_MS = 500
 class Arrivals:
     """What moves in."""
 
-    def __init__(self, state: ClusterState, tell: Callable[[int, Arrived], None]) -> None:
+    def __init__(self, state: ClusterState, carry_out: Callable[[SafeStep], None]) -> None:
         self._state = state
-        self._tell = tell
-        """Says something to whoever leads a partition."""
+        self._carry_out = carry_out
+        """Takes a step that need not wait for other replicas."""
         self._tell_ms: dict[int, int] = {}
         """Target whose queue is deleted → when its sources are told next."""
         self._taken: dict[tuple[int, int], tuple[int, int]] = {}
@@ -47,10 +48,7 @@ class Arrivals:
     def move_in(self, node: str, message: MoveIn, body: memoryview) -> None:
         """Another node sends messages on their way."""
         stream = self._state.streams[node]
-
-        def arrived() -> None:
-            if self._state.streams.get(node) is stream:
-                stream.send(MovedIn(message.number))
+        arrived = AnswerNode(stream, MovedIn(message.number))
 
         self._state.parts.idle.used(message.target, self._state.now_ms)
         try:
@@ -60,7 +58,7 @@ class Arrivals:
         except PenstockError as error:
             stream.send(MovedIn(message.number, error.message))
 
-    def take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: Callable[[], None]) -> None:
+    def take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: SafeStep) -> None:
         """Messages of another partition, which this node or another one leads; raises where they cannot be taken in."""
         target = self._state.parts.catalogue.partitions[message.target]
         self._check_place(message, target)
@@ -69,7 +67,11 @@ class Arrivals:
         self._state.parts.write(target, moving.arrive(target, batch, message.origin, now_ms, message.stamps))
         self._taken[message.target, message.origin.source_id] = message.epoch, message.number
         # Also what arrived before may be lost by a failover yet.
-        self._state.led[message.target].when_everywhere(target.index, arrived)
+        self._when_everywhere(target, arrived)
+
+    def _when_everywhere(self, target: Partition, step: SafeStep) -> None:
+        if self._state.led[target.partition_id].when_everywhere(target.index, step):
+            self._carry_out(step)
 
     def _check_place(self, message: MoveIn, target: Partition) -> None:
         """Raises where a request is too late, or where one that must arrive before it was refused."""
@@ -141,7 +143,7 @@ class Arrivals:
     def _say(self, partition_id: int, source_id: int, runs: Runs) -> None:
         target = self._state.parts.catalogue.partitions[partition_id]
         answer = Arrived(partition_id, source_id, runs, target.origins.arrived(source_id, runs))
-        self._state.led[partition_id].when_everywhere(target.index, lambda: self._tell(source_id, answer))
+        self._when_everywhere(target, TellPrimary(source_id, answer))
 
     def unsettled(self, target: Partition) -> list[tuple[int, RunSet]]:
         """What has arrived from partitions that still are there, and that they may not know of."""

@@ -22,6 +22,8 @@ have nothing to go back to: they wait for a queue of that name for a moment, and
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from penstock.backend.receive.bodies import StoredSlice
 from penstock.backend.send.moves import origin_of, slices_in_memory
 from penstock.cluster.layout.entries import PartitionEntry
@@ -36,7 +38,15 @@ from penstock.replication.primary_secondary.node.layout_view import ORDINAL_MARK
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
 from penstock.replication.primary_secondary.node.moves.journey import SETTING_OUT, Journey, JourneyKey
-from penstock.replication.primary_secondary.node.peer_stream import PeerStream
+from penstock.replication.primary_secondary.node.moves.safe_steps import (
+    AnswerNode,
+    ArrivedHere,
+    JourneyFinished,
+    JourneyReady,
+    SafeStep,
+    TellPrimary,
+)
+from penstock.replication.primary_secondary.node.moves.targets import Targets
 from penstock.replication.primary_secondary.node.state import ClusterState
 from penstock.wire.peer_messages import Arrived, AskArrived, MovedIn, MoveDone, MoveIn
 
@@ -54,6 +64,7 @@ class ClusterMoves:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self._targets = Targets(state)
         self._journeys: dict[JourneyKey, Journey] = {}
         self._requests: dict[int, Journey] = {}
         self._next_number = 1
@@ -61,7 +72,7 @@ class ClusterMoves:
         """Source → when to go on that found no room in the journal."""
         self._homeless_ms: dict[JourneyKey, int] = {}
         """Of deleted queues: since when a target is missing."""
-        self.arrivals = Arrivals(state, self._tell)
+        self.arrivals = Arrivals(state, self.carry_out)
 
     # -- the source ------------------------------------------------------------------------------------------
 
@@ -91,7 +102,7 @@ class ClusterMoves:
             if journey is None and busy < JOURNEYS_AT_ONCE:
                 busy += 1
                 # What is in order waits for those before it.
-                closed = [] if partition.settings.strict else self._closed(partition_id, aim)
+                closed = [] if partition.settings.strict else self._targets.unreachable(partition_id, aim)
                 first = led.sent_moves.passing(runs, closed, limits.MOVE_MESSAGES)
                 journey = Journey(partition_id, aim, reason, first, now_ms)
                 self._start(journey, partition, led)
@@ -101,28 +112,36 @@ class ClusterMoves:
     def _start(self, journey: Journey, partition: Partition, led: LedPartition) -> None:
         """It may set out when no failover can lose that its messages left."""
         self._journeys[journey.key] = journey
+        self._when_everywhere(led, partition.index, JourneyReady(journey))
 
-        def ready() -> None:
-            if self._journeys.get(journey.key) is journey:
-                journey.phase = "ready"
-                self._state.parts.movers.add(journey.source)
+    def _when_everywhere(self, led: LedPartition, index: int, step: SafeStep) -> None:
+        if led.when_everywhere(index, step):
+            self.carry_out(step)
 
-        led.when_everywhere(partition.index, ready)
-
-    def _target(self, source: int, aim: str) -> PartitionEntry | None:
-        known, wanted = self._state.layout.get(source), target_of(aim)
-        target = self._state.layout.find(wanted.name, known.entry.ordinal if known is not None else 0)
-        # Another incarnation: the queue that was meant is deleted, and what has its name now is another one.
-        return target if target is not None and wanted.is_meant(target.queue_id) else None
-
-    def _stream(self, partition: int) -> PeerStream | None:
-        """To whoever leads a partition."""
-        known = self._state.layout.get(partition)
-        return self._state.streams.get((known.entry.primary or "") if known is not None else "")
+    def carry_out(self, step: SafeStep) -> None:
+        """Takes a step that waited until no failover could lose the one before."""
+        match step:
+            case JourneyReady(journey):
+                if self._journeys.get(journey.key) is journey:
+                    journey.phase = "ready"
+                    self._state.parts.movers.add(journey.source)
+            case JourneyFinished(journey, epoch):
+                number = self._next_number - 1
+                done = MoveDone(journey.target, journey.source, journey.runs, epoch, number)
+                self._tell(journey.target, done)
+            case TellPrimary(partition_id, message):
+                self._tell(partition_id, message)
+            case AnswerNode(stream, answer):
+                if self._state.streams.get(stream.node) is stream:
+                    stream.send(answer)
+            case ArrivedHere(answer):
+                self.moved_in(answer)
+            case _ as unreachable:
+                assert_never(unreachable)
 
     def _tell(self, partition: int, message: MoveDone | AskArrived | Arrived) -> None:
         """Says something to whoever leads a partition, if it can be reached."""
-        stream = self._stream(partition)
+        stream = self._targets.stream(partition)
         if self._state.sends_on(partition):
             match message:
                 case MoveDone():
@@ -134,23 +153,12 @@ class ClusterMoves:
         elif stream is not None:
             stream.send(message)
 
-    def _deleted(self, source: int, text: str) -> list[PartitionEntry]:
-        """Partitions of deleted queues that messages of a partition went to before."""
-        aim, known = target_of(text), self._state.layout.get(source)
-        there = self._state.layout.draining(aim.name, known.entry.ordinal if known is not None else 0)
-        return [one for one in there if aim.is_meant(one.queue_id) and one.partition != source]
-
-    def _closed(self, source: int, aim: str) -> list[int]:
-        """Those of them that cannot be asked now."""
-        deleted = [entry.partition for entry in self._deleted(source, aim)]
-        return [one for one in deleted if not self._state.sends_on(one) and self._stream(one) is None]
-
     def _must_ask(self, source: Partition, journey: Journey, now_ms: int) -> bool:
         """Whether a deleted queue that the messages may have arrived in has to say first that they have not."""
         sent_moves = self._state.led[source.partition_id].sent_moves
         left = [
             entry
-            for entry in self._deleted(source.partition_id, journey.aim)
+            for entry in self._targets.deleted(source.partition_id, journey.aim)
             if not journey.asked.get(entry.partition) and sent_moves.may_be_in(entry.partition, journey.runs)
         ]
         if not left:
@@ -158,7 +166,7 @@ class ClusterMoves:
         journey.phase, journey.since_ms = "asking", now_ms
         journey.asked |= {entry.partition: False for entry in left}
         for entry in left:
-            if not self._state.sends_on(entry.partition) and self._stream(entry.partition) is None:
+            if not self._targets.can_ask(entry.partition):
                 why = f"{entry.primary} is not connected" if entry.primary else "it has no primary"
                 self._rest(journey, now_ms, f"it is deleted and may have them: {why}")
                 break
@@ -184,7 +192,7 @@ class ClusterMoves:
                 return
             led.sent_moves.finished(there)
             done = MoveDone(message.target, partition_id, message.arrived, led.epoch, self._next_number - 1)
-            led.when_everywhere(source.index, lambda: self._tell(message.target, done))
+            self._when_everywhere(led, source.index, TellPrimary(message.target, done))
             for journey in [one for one in self._journeys.values() if one.source == partition_id]:
                 if intersection(normalized(journey.runs), there):
                     self._wake(journey)
@@ -199,7 +207,7 @@ class ClusterMoves:
     def _set_out(self, source: Partition, journey: Journey, now_ms: int) -> None:
         if self._must_ask(source, journey, now_ms):
             return
-        target = self._target(source.partition_id, journey.aim)
+        target = self._targets.find(source.partition_id, journey.aim)
         if target is None:
             self._find_no_way(source, journey, now_ms)
             return
@@ -261,9 +269,7 @@ class ClusterMoves:
         journey.under_way.add(message.number)
         stream = self._state.streams.get(target.primary or "")
         if self._state.serves(target.partition):
-            self.arrivals.take_in(
-                message, piece.batch_alone(), now_ms, lambda: self.moved_in(MovedIn(message.number))
-            )
+            self.arrivals.take_in(message, piece.batch_alone(), now_ms, ArrivedHere(MovedIn(message.number)))
         elif stream is not None:
             stream.send(message, piece.buffers())
         else:
@@ -298,15 +304,9 @@ class ClusterMoves:
             return
         led.sent_moves.finished(journey.runs)
         self._end(journey)
-        led.when_everywhere(source.index, lambda: self._finished(journey, led.epoch))
+        self._when_everywhere(led, source.index, JourneyFinished(journey, led.epoch))
         if source.moves:
             state.parts.movers.add(partition_id)
-
-    def _finished(self, journey: Journey, epoch: int) -> None:
-        self._tell(
-            journey.target,
-            MoveDone(journey.target, journey.source, journey.runs, epoch, self._next_number - 1),
-        )
 
     def _end(self, journey: Journey) -> None:
         """It is over, or given up: the next one may start."""
@@ -390,11 +390,11 @@ class ClusterMoves:
         # What cannot be read may have any name.
         layout = self._state.layout
         is_awaited = layout.unreadable or layout.is_undecided(target_of(aim).name)
-        return self._target(partition_id, aim) is None and not is_awaited
+        return self._targets.find(partition_id, aim) is None and not is_awaited
 
     def why_waits(self, partition_id: int, aim: str) -> str:
         """What people are told about messages on their way to a target; empty: nothing is wrong."""
-        journey, target = self._journeys.get((partition_id, aim)), self._target(partition_id, aim)
+        journey, target = self._journeys.get((partition_id, aim)), self._targets.find(partition_id, aim)
         if target is None or (journey is not None and journey.why):
             return journey.why if journey is not None else ""
         return f"{target.primary} leads it" if target.primary else "it has no primary"
