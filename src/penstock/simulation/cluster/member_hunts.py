@@ -40,12 +40,16 @@ def adds_again(scenario: ClusterScenario) -> bool:
 class MemberHunter(Hunter):
     """Takes replicas off a node, and lets it have them again."""
 
-    def create(self, stage: Stage, replicas: int) -> Steps[None]:
+    def create(self, stage: Stage, settings: QueueSettings) -> Steps[None]:
         """Makes the queue that is hunted."""
         client = stage.client("member hunter")
         for _ in range(100):
-            reply = yield Ask(client, CreateQueue(QUEUE, QueueSettings(replicas=replicas, partitions=3)))
-            if stage.stopping or (reply is not None and isinstance(reply.answer, QueueDescription)):
+            reply = yield Ask(client, CreateQueue(QUEUE, settings))
+            if reply is not None and isinstance(reply.answer, QueueDescription):
+                if settings.delay_ms:
+                    stage.note(reply.answer)
+                return
+            if stage.stopping:
                 return
             yield Pause(100)
 

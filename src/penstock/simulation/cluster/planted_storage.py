@@ -14,9 +14,12 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_idleness, planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_claims, planted_cuts
+from penstock.simulation.cluster.copy_hunts import fails_copies
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.storage import replica_log
+from penstock.storage.copy import CopyJob
+from penstock.storage.segments import Segments
 
 
 class StorageBug(NamedTuple):
@@ -61,6 +64,19 @@ def _failover_drops() -> Sequence[Patch]:
     return [(Leadership, "update", update)]
 
 
+def _failed_copies_forget_nothing() -> Sequence[Patch]:
+    """That a partition was dropped while a copy of it failed is remembered, and counts for the next one."""
+
+    def copied(self: Segments, job: CopyJob, appended_position: int) -> None:
+        was_dropped = job.error is not None and job.partition in self._dropped
+        real(self, job, appended_position)
+        if was_dropped:
+            self._dropped.add(job.partition)
+
+    real = Segments.copied
+    return [(Segments, "copied", copied)]
+
+
 def _loses_async(scenario: ClusterScenario) -> bool:
     faults, queues = scenario.faults, scenario.base.queues
     is_loose = any(queue.settings.replication == "async" for queue in queues)
@@ -81,6 +97,12 @@ def _ignores_windows() -> Sequence[Patch]:
 
 
 STORAGE_BUGS: dict[str, StorageBug] = {
+    "failed-copies-drop-the-next": StorageBug(
+        ("ledger", "I9", "I10", "log-cut"),
+        "a partition that was dropped while a copy of it failed is removed when the next copy of it is done",
+        _failed_copies_forget_nothing,
+        fails_copies,
+    ),
     "restart-forgets-whole-states": StorageBug(
         ("ledger",),
         "after a restart a replica has not got the state that it was sent whole",

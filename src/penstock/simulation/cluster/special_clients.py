@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import msgspec
+
+from penstock.model.settings import QueueSettings
+from penstock.simulation.cluster.copy_hunts import KEPT, CopyHunter
 from penstock.simulation.cluster.library_consumers import LibraryConsumers
-from penstock.simulation.cluster.member_hunts import MemberHunter, adds_again
+from penstock.simulation.cluster.member_hunts import adds_again
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
@@ -31,15 +35,19 @@ class SpecialClients:
         stage: ClusterStage,
         hunter: NumberHunter,
         moves: MoveHunter,
-        members: MemberHunter,
+        members: CopyHunter,
         seed: int,
         counts: Counter[str],
+        *,
+        fails_copies: bool,
     ) -> None:
         self._stage = stage
         self._seed = seed
         self._counts = counts
         self._moves = moves
-        self._members = members if adds_again(scenario) else None
+        self._members = members
+        self._fails_copies = fails_copies
+        self._adds_again = adds_again(scenario) and not fails_copies
         self._remakes_targets = scenario.remakes_targets
         self._unsettles_targets = scenario.unsettles_targets
         self._replicas = replicas = scenario.replicas
@@ -63,8 +71,11 @@ class SpecialClients:
             yield from self.keeping.keepers.create()
         if self.metered is not None:
             yield from self.metered.create()
-        if self._members is not None:
-            yield from self._members.create(self._stage, self._replicas)
+        if self._adds_again:
+            yield from self._members.create(self._stage, QueueSettings(replicas=self._replicas, partitions=3))
+        if self._fails_copies:
+            kept = msgspec.structs.replace(KEPT, replicas=self._replicas)
+            yield from self._members.create(self._stage, kept)
 
     def start(self) -> None:
         """They begin."""
@@ -84,13 +95,13 @@ class SpecialClients:
             self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
         if self._unsettles_targets:
             self._moves.hunt_unsettled(_REMADE_EVERY_MS, self._stage, operator)
-        if self._members is not None:
+        if self._adds_again:
             self._members.hunt_members()
+        if self._fails_copies:
+            self._members.hunt_copies(self._stage)
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
-        self._moves.over = True
-        if self._members is not None:
-            self._members.over = True
+        self._moves.over = self._members.over = True
         if self.keeping is not None:
             self.keeping.hunter.over = True

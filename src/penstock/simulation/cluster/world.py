@@ -14,6 +14,7 @@ from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
 from penstock.simulation.cluster.aimed_hunts import AimedHunter
+from penstock.simulation.cluster.copy_hunts import LONGER_MS, CopyHunter, fails_copies, make_quiet
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -22,7 +23,6 @@ from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.cluster.member_hunts import MemberHunter
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.move_hunts import MoveHunter
@@ -77,6 +77,9 @@ class ClusterWorld:
         self.scenario = scenario = draw_cluster_scenario(random, nodes)
         base = scenario.base
         base.options = with_small_options(base.options, sizes, cluster=True)
+        self.fails_copies = fails_copies(scenario)
+        if self.fails_copies:
+            make_quiet(scenario)
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=base.cold_reads > 0, clocks_are_true=base.clocks.true)
@@ -142,8 +145,17 @@ class ClusterWorld:
         self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         moves = MoveHunter(*surroundings, Random(f"{seed} targets"), trace)
-        members = MemberHunter(*surroundings, Random(f"{seed} members"), trace)
-        self.special = SpecialClients(scenario, self.stage, hunter, moves, members, seed, self.faults.counts)
+        members = CopyHunter(*surroundings, Random(f"{seed} members"), trace)
+        self.special = SpecialClients(
+            scenario,
+            self.stage,
+            hunter,
+            moves,
+            members,
+            seed,
+            self.faults.counts,
+            fails_copies=self.fails_copies,
+        )
         self.violations: list[Violation] = []
 
     def run(self) -> Outcome:
@@ -178,7 +190,7 @@ class ClusterWorld:
             self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
         if scenario.hunts_turns:
             self.aimed.hunt_turns(_HUNTED_MS)
-        self.schedule.run_for(scenario.base.duration_ms)
+        self.schedule.run_for(scenario.base.duration_ms + (LONGER_MS if self.fails_copies else 0))
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = self.suffixes.over = self.aimed.over = True
         self.special.end()
