@@ -54,7 +54,7 @@ class Sessions(Protocol[Socket]):
     terms: SessionTerms
     later: Later
     complain: Complain
-    held: set[ClientSession[Socket]]
+    held: dict[ClientSession[Socket], None]
     strangers: Strangers[ClientSession[Socket]]
     turned_away: int
     partial_bytes: int
@@ -134,7 +134,7 @@ class ClientSession(Generic[Socket]):
             return
         if self._sessions.handler.congested:
             self._held.append(data)
-            self._sessions.held.add(self)
+            self._sessions.held[self] = None
             self.socket.pause_reading()
             return
         self._take(data)

@@ -27,8 +27,8 @@ class ClientSessions(Generic[Socket]):
         """Those of them that have not shown yet who they are."""
         self.turned_away = 0
         """Connections that are refused and may still read why."""
-        self.held: set[ClientSession[Socket]] = set()
-        """Connections with bytes that wait until the node is no longer congested."""
+        self.held: dict[ClientSession[Socket], None] = {}
+        """Connections with bytes that wait until the node is no longer congested, in the order in which they began to."""
         self.partial_bytes = 0
         """What has arrived of frames that are not whole."""
         self.is_accepting = False
@@ -73,7 +73,7 @@ class ClientSessions(Generic[Socket]):
         """A connection is closed."""
         del self.connections[number]
         self.strangers.leave(session)
-        self.held.discard(session)
+        self.held.pop(session, None)
         self.handler.disconnected(number)
         if not self.connections:
             self.emptied()
@@ -81,7 +81,7 @@ class ClientSessions(Generic[Socket]):
     def congestion_changed(self, congested: bool) -> None:
         """Goes on reading where reading was held back; holding back happens as bytes arrive."""
         if not congested:
-            held, self.held = self.held, set()
+            held, self.held = self.held, {}
             for session in held:
                 session.go_on()
 
