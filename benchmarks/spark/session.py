@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.process_tree import cpu_seconds, descendants, peak_bytes
 from benchmarks.processes import BenchError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.session import spark_session
-from penstock.pipeline.trouble import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

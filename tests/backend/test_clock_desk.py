@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.backend.node.clock_handler import ClockDesk
+from penstock.backend.node.clock_handler import ClockHandler
 from penstock.model import limits
 from penstock.model.batch import Buffer, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
@@ -29,8 +29,8 @@ class Clock:
     def __call__(self) -> ClockInterval | None:
         return self.known
 
-    def desk(self, process: int = 5) -> ClockDesk:
-        return ClockDesk(self, "chrony", 150, process)
+    def desk(self, process: int = 5) -> ClockHandler:
+        return ClockHandler(self, "chrony", 150, process)
 
 
 def readings(output: list[tuple[int, list[Buffer]]]) -> list[tuple[int, int, ClockReading]]:

@@ -6,7 +6,7 @@ from penstock.model import limits
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.records import EpochBegan
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.wire import messages
 from tests.backend.harness import NodeHarness
 
@@ -171,7 +171,7 @@ def test_what_was_taken_under_an_earlier_epoch_may_be_lost() -> None:
     assert send(node, queue, 1) == "stored"
     parts = node.node._parts
     partition = parts.catalogue.partitions[queue]
-    parts.write(partition, [Written(EpochBegan(3, node.now_ms))])
+    parts.write(partition, [PendingRecord(EpochBegan(3, node.now_ms))])
     assert send(node, queue, 2, after=1) == OUT_OF_ORDER
     assert send(node, queue, 1) == "stored"
     assert send(node, queue, 2, after=1) == "stored"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock import ErrorCode, OutgoingMessage, PenstockError, SentMessages
 from penstock.client.connection.address import Address, parse_address
-from penstock.client.consume.delivered_run import Part
+from penstock.client.consume.delivered_run import DeliveredRun
 from penstock.client.consume.message import MessageView
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.options import changes_of, settings_of
@@ -155,7 +155,7 @@ def as_name(value: str | bytes | None) -> str | None:
 def test_whatever_is_sent_is_what_is_read(sent: list[Sendable]) -> None:
     encoded = encode_outgoing(sent)
     Batch(encoded).check()
-    part = Part("q", DeliveredBatch(1, len(sent), 0, len(encoded), 1, 0), memoryview(encoded))
+    part = DeliveredRun("q", DeliveredBatch(1, len(sent), 0, len(encoded), 1, 0), memoryview(encoded))
     assert part.bodies() == [part.body(index) for index in range(part.count)]
     for index, one in enumerate(sent):
         message = one if isinstance(one, OutgoingMessage) else OutgoingMessage(one)
@@ -230,7 +230,7 @@ def test_batches_that_are_too_large_are_refused_with_what_to_do() -> None:
 def test_attributes_somebody_else_garbled_are_an_error_of_that_message_alone() -> None:
     for garbled in (b"\xc1", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"a": None})):
         encoded = encode_parts([b"x", b"y"], attributes=[garbled, b""])
-        part = Part("q", DeliveredBatch(1, 2, 0, len(encoded), 1, 0), memoryview(encoded))
+        part = DeliveredRun("q", DeliveredBatch(1, 2, 0, len(encoded), 1, 0), memoryview(encoded))
         with pytest.raises(PenstockError, match="message 1 has attributes"):
             _ = MessageView(part, 0).attributes
         assert MessageView(part, 1).attributes == {}

@@ -10,7 +10,7 @@ import pytest
 from penstock import Client, Queue
 from penstock.model.batch import encode_parts
 from penstock.model.records import NumbersSkipped
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.runtime.embedded import EmbeddedServer
 from penstock.wire.log_messages import FindOffset, LogBounds, LoggedBatch, LogSlice, ReadLog
 from tests.client.peer import Seen, async_test, connected
@@ -24,7 +24,7 @@ def leave_out(server: EmbeddedServer, name: str, first: int) -> None:
     """The next message of a queue gets this number."""
     node: Any = server.broker._node
     partition = node._parts.catalogue.named(name)
-    node._parts.write(partition, [Written(NumbersSkipped(first, 1))])
+    node._parts.write(partition, [PendingRecord(NumbersSkipped(first, 1))])
     server.broker._driver.wake()
 
 

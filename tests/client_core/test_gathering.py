@@ -9,7 +9,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Send, SendResult
 
 
-class Parcel(GatheredBatch):
+class OutgoingBatch(GatheredBatch):
     """A batch of the producer below."""
 
     __slots__ = ("_producer",)
@@ -25,19 +25,19 @@ class Parcel(GatheredBatch):
         self._producer._finished(self)
 
 
-class Producer(Gathering[Parcel]):
+class Producer(Gathering[OutgoingBatch]):
     """Launches into the void; the test says what became of it."""
 
     def __init__(self, *, in_flight: int = 2, in_flight_bytes: int = 100) -> None:
         super().__init__(3, 10, 0.5, in_flight, in_flight_bytes)
         self.time = 0.0
         self.timers: list[float] = []
-        self.launched: list[Parcel] = []
+        self.launched: list[OutgoingBatch] = []
         self.admissions = 0
         self.is_ready = True
 
-    def _new_batch(self) -> Parcel:
-        return Parcel(self)
+    def _new_batch(self) -> OutgoingBatch:
+        return OutgoingBatch(self)
 
     def _now(self) -> float:
         return self.time
@@ -45,10 +45,10 @@ class Producer(Gathering[Parcel]):
     def _set_timer(self, at: float) -> None:
         self.timers.append(at)
 
-    def _may_launch(self, batch: Parcel) -> bool:
+    def _may_launch(self, batch: OutgoingBatch) -> bool:
         return self.is_ready
 
-    def _launch(self, batch: Parcel) -> None:
+    def _launch(self, batch: OutgoingBatch) -> None:
         self.launched.append(batch)
 
     def _admit(self) -> None:

@@ -18,7 +18,7 @@ from penstock.cluster.layout.entries import (
     QueueEntry,
     UncleanEntry,
 )
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.cluster.layout.positions import asked_of
 from penstock.cluster.layout.serving import is_led
 from penstock.cluster.layout.view import ClusterView
@@ -76,7 +76,9 @@ class ObedientCluster:
         chosen = msgspec.convert({"replicas": 3, "partitions": partitions, **settings}, QueueSettings)
         census = Census(seen.entry for seen in self.view.partitions.values())
         placed = place(self.view.members.places(), ids, chosen.replicas, census)
-        for entry in first_entries(placed, queue=name, queue_id=ids[0] - 1, settings=share_of(chosen)):
+        for entry in first_entries(
+            placed, queue=name, queue_id=ids[0] - 1, settings=settings_of_partition(chosen)
+        ):
             self.put(
                 layout.partition_key(entry.partition), msgspec.structs.replace(entry, serving=entry.epoch)
             )

@@ -16,7 +16,7 @@ import pytest
 from penstock.frontend.batching.outgoing_batch import deduplication_scope
 from penstock.frontend.context import Context
 from penstock.frontend.queues.directory import QueueDirectory
-from penstock.frontend.queues.native_names import Home, native_name
+from penstock.frontend.queues.native_names import DefaultAccount, native_name
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
 from penstock.metadata.mirror.cache import MetadataCache
@@ -36,7 +36,7 @@ from penstock.steps.step import Ask, DeleteTogether, Look, Put, Reply, SendUnbou
 from penstock.wire.messages import Delete, Failed, Send, SendResult
 from tests.backend.harness import NodeHarness
 
-HOME = Home(DEFAULT_ACCOUNT, DEFAULT_REGION)
+HOME = DefaultAccount(DEFAULT_ACCOUNT, DEFAULT_REGION)
 ENDPOINT = "http://127.0.0.1:9324"
 
 Result = TypeVar("Result")

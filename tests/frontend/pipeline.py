@@ -22,8 +22,8 @@ import msgspec
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.queues.native_names import Home
-from penstock.frontend.registry import Written
+from penstock.frontend.queues.native_names import DefaultAccount
+from penstock.frontend.registry import WriteDone
 from penstock.frontend.services import Services
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit
@@ -163,7 +163,7 @@ class Pipeline:
         *,
         open_without_users: bool = True,
         failed_signatures: RequestLimit | None = None,
-        home: Home = HOME,
+        home: DefaultAccount = HOME,
     ) -> None:
         self.directory = directory
         self.world = world if world is not None else World()
@@ -299,7 +299,7 @@ class Pipeline:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: StoreStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         outcome: int | Exception | None
         try:
             if self.failing is not None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.queues.native_names import Home
-from penstock.frontend.registry import Written
+from penstock.frontend.queues.native_names import DefaultAccount
+from penstock.frontend.registry import WriteDone
 from penstock.frontend.services import Services
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.seals.master_key import MasterKey
@@ -65,7 +65,7 @@ class InProcess:
             metadata=self._cache,
             users=UserDirectory(self._cache, master_key),
             usage=self._usage,
-            home=Home(ACCOUNT, REGION),
+            home=DefaultAccount(ACCOUNT, REGION),
             compatibility=EXTENDED,
             address=HOST,
             public_url=None,
@@ -133,7 +133,7 @@ class InProcess:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: StoreStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         if isinstance(step, Look):  # there is one front end only, which knows everything
             self._later.append(lambda: done(None))
             return

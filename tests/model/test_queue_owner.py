@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.frontend.queues.native_names import Home, arn_of
+from penstock.frontend.queues.native_names import DefaultAccount, arn_of
 from penstock.model.queue_owner import NOBODY, is_owned, owner_of
 
 ONE = "111111111111"
@@ -29,7 +29,7 @@ ONE = "111111111111"
 )
 def test_a_name_says_its_owner_or_none(name: str, owner: str) -> None:
     assert owner_of(name) == owner
-    arn = arn_of(Home("000000000000", "us-east-1"), name)
+    arn = arn_of(DefaultAccount("000000000000", "us-east-1"), name)
     if arn is not None:
         assert arn.account == (owner or "000000000000"), "SQS takes it for somebody else's"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.pipeline.trouble import python_was_lost
+from penstock.pipeline.errors import python_was_lost
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.pipeline import class_archive
 from penstock.pipeline.class_archive import archive_options, archive_path, quoted, write_archive
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.java import find_java
 from penstock.pipeline.preparing import prepare
-from penstock.pipeline.trouble import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,11 +10,11 @@ import pytest
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline.run import _unread_bytes
 from penstock.model.errors import PenstockError
-from penstock.pipeline import surroundings
+from penstock.pipeline import server_facts
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.server_facts import server_facts_of
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target
-from penstock.pipeline.surroundings import surroundings_of
-from penstock.pipeline.trouble import PipelineError
 from penstock.wire.credentials import Credentials
 from penstock.wire.frames import encode_frame
 from penstock.wire.handshake import NONCE_BYTES, ServerHandshake
@@ -40,14 +40,14 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
         endpoints = f"{unheard},{url.removeprefix('penstock://')}"
         with Connection(Target((url,), "q", 30.0)) as connection:
             connection.client.create_queue("q", consumption="log")
-        around = surroundings_of(endpoints)
+        around = server_facts_of(endpoints)
         (queue,) = around.queues
         assert queue["name"] == "q"
         assert around.missing_of is not None
         asked = [("q", queue["queue_id"]), ("q", 10**6), ("nowhere", 10**6 + 1)]
         assert around.missing_of(asked) == {10**6, 10**6 + 1}
-        monkeypatch.setattr(surroundings, "_SECONDS", 0.5)  # what is not there is waited for
-        nothing = surroundings_of(unheard)
+        monkeypatch.setattr(server_facts, "_SECONDS", 0.5)  # what is not there is waited for
+        nothing = server_facts_of(unheard)
         assert (nothing.queues, nothing.missing_of) == ((), None)
         _unread_bytes(endpoints, "q", None)
         with pytest.raises(CommandError, match="no log"):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.pipeline.batches import Batches
-from penstock.pipeline.jobs.job import Job, Surroundings
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.job_state import JobState
+from penstock.pipeline.jobs.job import Job, ServerFacts
 from penstock.pipeline.lost_tables import check_nothing_is_lost
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.rolling import Roller
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.expiry import expire
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
@@ -41,7 +41,7 @@ class Place:
         self.files, self.checkpoint = store(spark, self.root), Files(spark, str(root / "checkpoint"))
         generation = begin_generation(self.files, self.checkpoint, JOB.name, JOB.tables)
         self.warehouse = Warehouse(spark, self.files, generation)
-        self.memory = Memory(self.files, JOB.name, generation)
+        self.memory = JobState(self.files, JOB.name, generation)
         self.roller = Roller(self.warehouse, JOB, self.memory)
 
     def add_batch(self, batch: int) -> None:
@@ -101,7 +101,7 @@ def test_every_table_that_was_written_is_missed(
     place.check()
     place.add_batch(0)
     place.check()
-    place.roller.roll(Surroundings())
+    place.roller.roll(ServerFacts())
     place.check()
     for name in ("parts", "added", "state", "test_gaps"):
         place.lose(name)
@@ -116,7 +116,7 @@ def test_every_table_that_was_written_is_missed(
 
 def test_days_that_were_all_too_old_are_not_missed_and_their_table_is(place: Place) -> None:
     place.add_batch(0)
-    place.roller.roll(Surroundings())
+    place.roller.roll(ServerFacts())
     place.let_all_days_go()
     assert not list((place.root / DAILY.name).rglob("*.parquet"))
     place.check()
@@ -130,7 +130,7 @@ def test_an_object_store_has_no_directory_of_days_that_were_all_too_old(
 ) -> None:
     place = Place(spark, tmp_path, Bucket)
     place.add_batch(0)
-    place.roller.roll(Surroundings())
+    place.roller.roll(ServerFacts())
     place.let_all_days_go()
     assert not place.files.exists(DAILY.name)
     place.check()
@@ -140,7 +140,7 @@ def test_warehouses_of_earlier_versions_are_known_by_the_rows_that_were_seen(pla
     place.memory.finish_batch(0, Seen())  # a batch without rows is added nowhere
     place.check()
     place.add_batch(1)
-    place.roller.roll(Surroundings())
+    place.roller.roll(ServerFacts())
     place.lose(f"_state/{JOB.name}/{place.warehouse.generation}/tables")
     place.check()
     place.lose(STATE.name)
@@ -148,7 +148,7 @@ def test_warehouses_of_earlier_versions_are_known_by_the_rows_that_were_seen(pla
     place.lose(PARTS.name)
     with pytest.raises(PipelineError, match="the table parts"):
         place.check()
-    place.memory = Memory(place.files, JOB.name, place.warehouse.generation)
+    place.memory = JobState(place.files, JOB.name, place.warehouse.generation)
     place.memory.note_table("test_gaps")  # a roll-up that is the first thing that the new version does
     with pytest.raises(PipelineError, match="the table parts"):
         place.check()
@@ -156,7 +156,7 @@ def test_warehouses_of_earlier_versions_are_known_by_the_rows_that_were_seen(pla
 
 def test_a_table_that_was_being_replaced_is_brought_back_by_the_run_itself(place: Place) -> None:
     place.add_batch(0)
-    place.roller.roll(Surroundings())
+    place.roller.roll(ServerFacts())
     target = f"{STATE.name}/gen={place.warehouse.generation}"
     place.files.rename(target, "_staging/state/whole-1")
     note = {"staged": "_staging/state/whole-1", "target": target}
@@ -183,10 +183,10 @@ def test_a_roll_up_that_was_cut_short_after_its_last_table_leaves_none_unnoted(p
     """It is not done again, so that what it wrote has to be known from what is there."""
     place.add_batch(0)
     with cut_short_after(place.root, "replace_whole", STATE.name), pytest.raises(InterruptedError):
-        place.roller.roll(Surroundings())
-    place.roller.roll(Surroundings())
+        place.roller.roll(ServerFacts())
+    place.roller.roll(ServerFacts())
     assert place.memory.written_tables() == {table.name for table in JOB.tables} - {VIEW.name}
-    place.roller.renew(Surroundings(missing_of=lambda queues: frozenset()))
+    place.roller.renew(ServerFacts(missing_of=lambda queues: frozenset()))
     assert place.memory.written_tables() == {table.name for table in JOB.tables}
 
 
@@ -195,7 +195,9 @@ def test_a_table_counts_as_written_before_its_batch_counts_as_done(
 ) -> None:
     """Were it the other way round, a kill in between would leave rows that nobody misses."""
     noted: list[set[str]] = []
-    monkeypatch.setattr(Memory, "finish_batch", lambda self, batch, seen: noted.append(self.written_tables()))
+    monkeypatch.setattr(
+        JobState, "finish_batch", lambda self, batch, seen: noted.append(self.written_tables())
+    )
     job = Job(
         JOB.name, JOB.sentence, JOB.queue, JOB.rows, JOB.writer, JOB.tables, lambda rows: {PARTS.name: rows}, JOB.roll,
         rolled_by_addition=JOB.rolled_by_addition,

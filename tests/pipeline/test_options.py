@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.model.partition_numbers import number_of
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.option_table import OPTIONS, Use
 from penstock.pipeline.source.options import read_options, write_options
-from penstock.pipeline.trouble import PipelineError
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "spark-source.md"
 

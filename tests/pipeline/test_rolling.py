@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import functions as sf
 
 from penstock.columnar.usage import USAGE
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.job_state import JobState, Rolling
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.memory import Memory, Rolling
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse.files import Files
@@ -46,7 +46,7 @@ _ONE_CUT = Lock()
 """Tests that run beside each other would leave the cut of one in place of the other's."""
 
 
-def roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     """New values are added as they are, and to what was known before: the second would tell if they were new twice."""
     new = reader.new_rows(PARTS).select("value")
     total = reader.all_rows(STATE).select("value").unionByName(new).agg(sf.sum("value").alias("value"))
@@ -57,10 +57,10 @@ def roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     )
 
 
-def renew(reader: Reader, surroundings: Surroundings) -> Tables:
+def renew(reader: Reader, server_facts: ServerFacts) -> Tables:
     """As many as there are on all days, and what time it is."""
     total = reader.all_rows(DAILY).agg(sf.sum("value").alias("value"))
-    return {VIEW.name: total.select((sf.col("value") + surroundings.now_us).alias("value"))}
+    return {VIEW.name: total.select((sf.col("value") + server_facts.now_us).alias("value"))}
 
 
 JOB = Job(
@@ -94,7 +94,7 @@ def cut_short_after(place: Path, step: str, table: str, target: int | None = Non
         done = honest(self, about, *values, **more)
         if (about.name, self.files.local) != (table, str(place)):
             return done
-        if target is None or Memory(self.files, JOB.name, self.generation).rolling().target == target:
+        if target is None or JobState(self.files, JOB.name, self.generation).rolling().target == target:
             raise InterruptedError
         return done
 
@@ -108,7 +108,7 @@ def cut_short_after(place: Path, step: str, table: str, target: int | None = Non
 def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     """Each run finishes what the one before it left, and is cut short at another step itself."""
     warehouse = Warehouse(spark, Files(spark, str(tmp_path)), "g1")
-    memory = Memory(warehouse.files, JOB.name, warehouse.generation)
+    memory = JobState(warehouse.files, JOB.name, warehouse.generation)
 
     def run(batch: int) -> None:
         rows = local_rows(spark, [(10**batch, TODAY)], "value long, day date")
@@ -116,7 +116,7 @@ def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, 
         memory.finish_batch(batch, Seen())
         roller = Roller(warehouse, JOB, memory)
         while roller.behind():
-            roller.roll(Surroundings())
+            roller.roll(ServerFacts())
 
     for batch, (step, table) in enumerate(STEPS):
         with cut_short_after(tmp_path, step, table, target=batch), pytest.raises(InterruptedError):
@@ -130,23 +130,23 @@ def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, 
 @pytest.mark.beside
 def test_a_table_that_time_changes_is_made_anew_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = Warehouse(spark, Files(spark, str(tmp_path)), "g1")
-    memory = Memory(warehouse.files, JOB.name, warehouse.generation)
+    memory = JobState(warehouse.files, JOB.name, warehouse.generation)
     roller = Roller(warehouse, JOB, memory)
 
-    def told(now_us: int) -> Surroundings:
-        return Surroundings(now_us, missing_of=lambda queues: frozenset())
+    def told(now_us: int) -> ServerFacts:
+        return ServerFacts(now_us, missing_of=lambda queues: frozenset())
 
     assert not roller.renew(told(1)), "nothing was ever rolled up"
     rows = local_rows(spark, [(10, TODAY)], "value long, day date")
     warehouse.add_batch(PARTS, 0, rows, parts=1, few=True)
     memory.finish_batch(0, Seen())
-    roller.roll(Surroundings())
+    roller.roll(ServerFacts())
     assert roller.renew(told(1))
     assert values(tmp_path, VIEW.name) == [11]
     with cut_short_after(tmp_path, "replace_whole", VIEW.name), pytest.raises(InterruptedError):
         roller.renew(told(2))
     assert values(tmp_path, VIEW.name) == [12]
-    assert not roller.renew(Surroundings(3)), "the server did not answer: what it said before stays"
+    assert not roller.renew(ServerFacts(3)), "the server did not answer: what it said before stays"
     memory.note_rolling(Rolling(0, 1))
     assert not roller.renew(told(4)), "a roll-up that was cut short goes first"
     assert values(tmp_path, VIEW.name) == [12]

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.pipeline import runner
 from penstock.pipeline.jobs.catalogue import JOBS
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from penstock.pipeline.numbers import Gap
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import JobRun, RunOptions
@@ -20,10 +20,10 @@ class IdleRoller:
     """Everything was rolled up by an earlier run, which found ten rows missing."""
 
     def __init__(self, *given: object) -> None:
-        self.renewed: list[Surroundings] = []
+        self.renewed: list[ServerFacts] = []
 
-    def renew(self, surroundings: Surroundings) -> bool:
-        self.renewed.append(surroundings)
+    def renew(self, server_facts: ServerFacts) -> bool:
+        self.renewed.append(server_facts)
         return True
 
     def behind(self) -> bool:
@@ -59,7 +59,7 @@ def test_what_is_missing_is_known_from_the_beginning_of_a_run_to_its_end(
 
 def test_a_job_that_depends_on_the_server_asks_it_though_no_row_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobRun, "_read", lambda *given: None)
-    now = Surroundings(17)
+    now = ServerFacts(17)
     monkeypatch.setattr(runner, "surroundings_of", lambda endpoint: now)
     for job, expected in (("capacity", [now]), ("usage", []), ("ledger", [])):
         run = idle_run(monkeypatch, job, Progress(job))

@@ -20,13 +20,13 @@ from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.columnar.usage import USAGE
 from penstock.pipeline import runner
 from penstock.pipeline.audit_query import AuditQuery, search
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.ledger_check import check_ledger
 from penstock.pipeline.monitoring import monitoring
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.session import register
-from penstock.pipeline.trouble import PipelineError
 from tests.pipeline.broker import Broker
 from tests.pipeline.duck import answer
 from tests.pipeline.rows import Partition, stream_of, usage_row

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.pipeline import session
+from penstock.pipeline.errors import PipelineError, reason_of
 from penstock.pipeline.java import find_java, java_release
-from penstock.pipeline.trouble import PipelineError, reason_of
 from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:

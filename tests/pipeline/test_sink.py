@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.pipeline.trouble import reason_of
+from penstock.pipeline.errors import reason_of
 from tests.pipeline.broker import Broker
 from tests.pipeline.quick_spark import A_ROW_AT_A_TIME
 from tests.pipeline.rows import LARGE_BODY

@@ -13,9 +13,9 @@ import penstock
 from penstock.client.produce.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
+from penstock.pipeline.errors import PipelineError, reason_of
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.source.data_source import PenstockDataSource
-from penstock.pipeline.trouble import PipelineError, reason_of
 from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import penstock
 from penstock.pipeline.columns import MESSAGE_SCHEMA
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.batch_reader import LogBatchReader
 from penstock.pipeline.source.options import ReadOptions, read_options
 from penstock.pipeline.source.ranges import LogRange, TaskRanges
 from penstock.pipeline.source.reading import read_task
 from penstock.pipeline.source.stream_reader import LogStreamReader
-from penstock.pipeline.trouble import PipelineError
 from tests.runtime.threaded_server import Running, threaded_server
 
 HUGE = 1 << 36

@@ -14,11 +14,11 @@ import pytest
 
 import penstock
 from penstock.columnar.usage import USAGE
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.shipping import check_cluster, look_around, package_archive
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.files import Files
 from tests.pipeline.broker import Broker
 from tests.pipeline.duck import answer

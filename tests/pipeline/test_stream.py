@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.pipeline.trouble import reason_of
+from penstock.pipeline.errors import reason_of
 from tests.pipeline.broker import Broker
 from tests.pipeline.patience import patiently
 

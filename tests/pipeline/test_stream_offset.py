@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock import LogPartition
 from penstock.model.number_gaps import NO_GAPS, NumberGaps
 from penstock.model.partition_numbers import number_of
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.source.missing import Missing
 from penstock.pipeline.source.options import read_options
@@ -22,7 +23,6 @@ from penstock.pipeline.source.stream_offset import (
     lost_stops,
     planned_ranges,
 )
-from penstock.pipeline.trouble import PipelineError
 
 steps = st.lists(
     st.tuples(

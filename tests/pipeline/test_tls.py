@@ -11,10 +11,10 @@ import pytest
 
 from penstock.cli.pipeline.run import _unread_bytes
 from penstock.model.errors import PenstockError
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.server_facts import server_facts_of
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target, read_options
-from penstock.pipeline.surroundings import surroundings_of
-from penstock.pipeline.trouble import PipelineError
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
 from tests.process.programs import server
 
@@ -73,7 +73,7 @@ def test_tasks_trust_whom_the_driver_trusts_and_need_no_file(secure: Secure, tmp
 
 def test_what_commands_and_jobs_ask_is_asked_over_tls(secure: Secure) -> None:
     _unread_bytes(secure.endpoint, "clicks", None)
-    assert [queue["name"] for queue in surroundings_of(secure.endpoint).queues] == ["clicks"]
+    assert [queue["name"] for queue in server_facts_of(secure.endpoint).queues] == ["clicks"]
     with pytest.raises(PenstockError, match="is not trusted"):
         _unread_bytes(secure.url, "clicks", None)
 

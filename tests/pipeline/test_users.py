@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 import penstock
+from penstock.pipeline.errors import reason_of
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.trouble import reason_of
 from tests.pipeline.broker import serving
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.pipeline.workers import birth, naming, nursery
+from penstock.pipeline.workers import naming, pool_client, worker_pool
 from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ASKED = [sys.executable, "-I", "-S", birth.__file__, "-m", "a_source", "one", "two"]
+ASKED = [sys.executable, "-I", "-S", pool_client.__file__, "-m", "a_source", "one", "two"]
 WHO_AM_I = """
 import os, sys
 known = "penstock.pipeline.source.data_source" in sys.modules
@@ -33,19 +33,21 @@ threading.Event().wait()
 """
 
 
-class Nursery:
-    """A nursery, and a directory with what is run in it."""
+class Pool:
+    """A pool of workers, and a directory with what is run in it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.process = subprocess.Popen([sys.executable, nursery.__file__, self.place], stdin=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, worker_pool.__file__, self.place], stdin=subprocess.PIPE
+        )
 
     @property
     def place(self) -> str:
         return f"{self.directory}/socket"
 
     def environment(self) -> dict[str, str]:
-        told = {"PENSTOCK_NURSERY": self.place, "PENSTOCK_WORKER_PYTHON": sys.executable, "WHO": "me"}
+        told = {"PENSTOCK_WORKER_POOL": self.place, "PENSTOCK_WORKER_PYTHON": sys.executable, "WHO": "me"}
         return os.environ | told | {"PYTHONPATH": str(self.directory)}
 
     def start(self, program: str) -> subprocess.Popen[str]:
@@ -63,9 +65,9 @@ class Nursery:
 
 
 @pytest.fixture
-def a_nursery(tmp_path: Path) -> Iterator[Nursery]:
+def a_pool(tmp_path: Path) -> Iterator[Pool]:
     """One that listens."""
-    found = Nursery(tmp_path)
+    found = Pool(tmp_path)
     while not os.path.exists(found.place):
         assert found.process.poll() is None
         os.sched_yield()
@@ -74,23 +76,23 @@ def a_nursery(tmp_path: Path) -> Iterator[Nursery]:
         found.end()
 
 
-def test_a_process_is_forked_with_everything_that_was_given_to_its_stand_in(a_nursery: Nursery) -> None:
-    process = a_nursery.start(WHO_AM_I)
+def test_a_process_is_forked_with_everything_that_was_given_to_its_stand_in(a_pool: Pool) -> None:
+    process = a_pool.start(WHO_AM_I)
     said, trouble = process.communicate("a line")
-    assert said == f"{a_nursery.process.pid} / ['one', 'two'] me True a line\n"
+    assert said == f"{a_pool.process.pid} / ['one', 'two'] me True a line\n"
     assert trouble == "trouble\n"
     assert process.returncode == 3
 
 
-def test_what_a_process_dies_of_is_said(a_nursery: Nursery) -> None:
-    process = a_nursery.start("raise ValueError('no source')")
+def test_what_a_process_dies_of_is_said(a_pool: Pool) -> None:
+    process = a_pool.start("raise ValueError('no source')")
     _, trouble = process.communicate()
     assert "ValueError: no source" in trouble
     assert process.returncode == 1
 
 
-def test_it_ends_with_the_process_that_spark_ends(a_nursery: Nursery) -> None:
-    process = a_nursery.start(WAITS)
+def test_it_ends_with_the_process_that_spark_ends(a_pool: Pool) -> None:
+    process = a_pool.start(WAITS)
     assert process.stdout is not None
     child = os.pidfd_open(int(process.stdout.readline()))
     process.kill()
@@ -99,16 +101,16 @@ def test_it_ends_with_the_process_that_spark_ends(a_nursery: Nursery) -> None:
     os.close(child)
 
 
-def test_without_a_nursery_it_is_an_ordinary_python(a_nursery: Nursery) -> None:
-    a_nursery.end()
-    process = a_nursery.start(WHO_AM_I)
+def test_without_a_pool_it_is_an_ordinary_python(a_pool: Pool) -> None:
+    a_pool.end()
+    process = a_pool.start(WHO_AM_I)
     said, _ = process.communicate("a line")
     assert said == f"{os.getpid()} / ['one', 'two'] me False a line\n"
     assert process.returncode == 3
 
 
 def test_the_process_of_a_stream_comes_from_there(spark: SparkSession, broker: Broker) -> None:
-    process = naming.nursery().process
+    process = naming.worker_pool().process
     queue = broker.new_log()
     queue.send_batch(["1"])
     seen: list[int] = []

@@ -17,7 +17,7 @@ from penstock.queue.decisions import receive as receiving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Admitted, Decision, Granted, Outcome, Reply, Written
+from penstock.queue.decisions.decision import Admitted, Decision, Granted, Outcome, PendingRecord, Reply
 from penstock.queue.log.retention import cut
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import snapshot
@@ -59,7 +59,7 @@ class Rig:
 
     # -- carrying out ----------------------------------------------------------------------------------------
 
-    def write(self, decided: Sequence[Written]) -> None:
+    def write(self, decided: Sequence[PendingRecord]) -> None:
         """Appends and applies, in order."""
         for record, batch in decided:
             position = 0

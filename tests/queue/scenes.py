@@ -25,7 +25,7 @@ from penstock.queue.decisions import receive as receiving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.stamping import ProducerStamps
 from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig
@@ -69,27 +69,27 @@ def busy(ordering: str = "best-effort") -> Rig:
     rig.extend(granted.lease, held[1:2], 77, START_MS + 260)
     rig.release(granted.lease, held[2:3], START_MS + 270, delay_ms=40)
     rig.carry_out(moving.start_move(rig.partition, [(3_000, 5)], "other", START_MS + 280))
-    rig.write([Written(SettingsChanged(rig.partition.settings, START_MS + 290))])
+    rig.write([PendingRecord(SettingsChanged(rig.partition.settings, START_MS + 290))])
     return rig
 
 
 def logged() -> Rig:
     """A queue with a log, groups of readers, messages that moved in, attempts, claims and a followed lifecycle."""
     rig = Rig(QueueSettings(consumption="both", lifecycle=True, retention_ms=60_000))
-    rig.write([Written(EpochBegan(3, START_MS)), Written(EpochBegan(4, START_MS))])
-    rig.write([Written(SettingsChanged(rig.partition.settings, START_MS))])
+    rig.write([PendingRecord(EpochBegan(3, START_MS)), PendingRecord(EpochBegan(4, START_MS))])
+    rig.write([PendingRecord(SettingsChanged(rig.partition.settings, START_MS))])
     for turn in range(30):
         ids = [b"id-%d-%d" % (turn, place) for place in range(7)]
         rig.send(encode([b"x" * turn] * 7, deduplication_ids=ids), START_MS + 150 * turn, 7 + turn % 3, turn)
     for name, offset in (("readers", 9), ("others", 100)):
-        rig.write([Written(OffsetCommitted(name, offset, START_MS))])
-    rig.write([Written(GroupChanged("readers", 40, ["one", "two"], START_MS, [5_000, 6_000], 0, 1))])
+        rig.write([PendingRecord(OffsetCommitted(name, offset, START_MS))])
+    rig.write([PendingRecord(GroupChanged("readers", 40, ["one", "two"], START_MS, [5_000, 6_000], 0, 1))])
     for attempt in (b"first", b"second"):
         decision = receiving.grant(rig.partition, 5, 1 << 20, None, START_MS + 5_000, attempt, "somebody")
         assert decision is not None
         rig.carry_out(decision)
-    rig.write([Written(IdsClaimed([b"p", b"q"], [0, 1], 44, START_MS + 10**6, START_MS + 5_000))])
-    rig.write([Written(IdsBarred([b"r"], [45], START_MS + 10**6, START_MS + 5_000))])
+    rig.write([PendingRecord(IdsClaimed([b"p", b"q"], [0, 1], 44, START_MS + 10**6, START_MS + 5_000))])
+    rig.write([PendingRecord(IdsBarred([b"r"], [45], START_MS + 10**6, START_MS + 5_000))])
     origin = Origin(9, "elsewhere", "redrive", [(4, 2), (9, 1)], START_MS, [1, 2, 3], START_MS)
     rig.write(moving.arrive(rig.partition, encode([b"a", b"b", b"c"]), origin, START_MS + 5_100))
     rig.relocate({1, 2})
@@ -128,13 +128,13 @@ def sorted_by(ordering: str) -> Rig:
         assert sorting is not None
         through = sorting.due_through(now_ms, lambda now=now: now)  # type: ignore[misc]  # a lambda with its own value
         if through is not None:
-            rig.write([Written(Sorted(through, now_ms))])
+            rig.write([PendingRecord(Sorted(through, now_ms))])
         granted = rig.receive(4, now_ms) if turn % 4 == 3 else None
         if granted is not None and turn % 8 == 3:
             rig.delete(granted.lease, sorted(granted.runs), now_ms)
     lateness = Lateness(5, 6, "text")
     held = rig.partition.table.runs_in(states.RUNS_IN[states.HELD], 1, rig.partition.table.next, 1)
-    rig.write([Written(MoveStarted(held, "orders.late", "late", START_MS + 5_000, lateness))])
+    rig.write([PendingRecord(MoveStarted(held, "orders.late", "late", START_MS + 5_000, lateness))])
     return rig
 
 
@@ -157,7 +157,7 @@ def purged() -> Rig:
     rig.carry_out(settling.purge(rig.partition, START_MS + 20))
     rig.send(encode([b"y"]), START_MS + 30)
     changed = msgspec.structs.replace(rig.partition.settings, retention_ms=40_000)
-    rig.write([Written(SettingsChanged(changed, START_MS + 40))])
+    rig.write([PendingRecord(SettingsChanged(changed, START_MS + 40))])
     return rig
 
 

@@ -21,7 +21,7 @@ from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.stamping import ProducerStamps
 from penstock.queue.snapshot import snapshot
 from penstock.queue.state import states
@@ -319,7 +319,7 @@ class SortedWorld:
     def change_window(self, window_ms: int) -> None:
         """Another window."""
         settings = msgspec.structs.replace(self.plain.settings, window_ms=window_ms)
-        self.rig.write([Written(SettingsChanged(settings, self.now_ms))])
+        self.rig.write([PendingRecord(SettingsChanged(settings, self.now_ms))])
         self.plain.settings = settings
 
     # -- agreeing --------------------------------------------------------------------------------------------

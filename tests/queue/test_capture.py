@@ -17,7 +17,7 @@ from penstock.model.batch import encode
 from penstock.model.records import Sorted
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import snapshot
 from penstock.queue.snapshot.capture import Capture
@@ -150,7 +150,7 @@ def test_everything_that_can_be_in_a_state_is_captured(
     watched = Watched(rig)
     watched.capture.step(1)
     if rig.partition.sorting is not None:
-        rig.write([Written(Sorted(2**60, START_MS + 6_000))])
+        rig.write([PendingRecord(Sorted(2**60, START_MS + 6_000))])
     rig.receive(50, START_MS + 6_000)
     rig.relocate(set(rig.partition.table.files))
     rig.upkeep(START_MS + 20_000)

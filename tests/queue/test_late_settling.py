@@ -6,7 +6,7 @@ from penstock.model.records import SettingsChanged
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import receive as receiving
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.decisions.decision import Outcome, PendingRecord
 from penstock.queue.snapshot import snapshot
 from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig, expand, leased
@@ -160,7 +160,7 @@ def test_a_resumed_lease_dies_into_the_dead_letters_when_its_count_is_spent() ->
     rig.upkeep(START_MS + 1_000)
     rig.extend(lease, [(1, 1)], 500, START_MS + 1_100, received=1)
     settings = QueueSettings(visibility_timeout_ms=1_000, max_receives=1, dead_letter_queue="dead")
-    rig.write([Written(SettingsChanged(settings, START_MS + 1_200))])
+    rig.write([PendingRecord(SettingsChanged(settings, START_MS + 1_200))])
     rig.upkeep(START_MS + 1_600)
     assert rig.partition.table.counts[states.MOVING] == 1
 

@@ -17,8 +17,8 @@ from penstock.model.settings_checks import changed_settings
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Granted, Written
-from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
+from penstock.queue.decisions.decision import Granted, PendingRecord
+from penstock.queue.lifecycle_row import LifecycleRow, PartitionName, lifecycle_stream
 from penstock.queue.log.retention import cut
 from penstock.queue.snapshot import snapshot
 from penstock.simulation.checkers.lifecycle import LifecycleModel
@@ -55,7 +55,7 @@ class Life:
         self.dice.choice(acts)()
 
     def _write(self, record: Purged | SettingsChanged | LifecycleReported | LifecycleEnded) -> None:
-        self.rig.write([Written(record)])
+        self.rig.write([PendingRecord(record)])
 
     def _send(self) -> None:
         count = self.dice.randint(1, 4)
@@ -132,7 +132,7 @@ def test_rows_say_what_records_say(settings: QueueSettings, seed: int) -> None:
     for entry in life.rig.log:
         if isinstance(entry, tuple):
             model.apply(decode_record(entry[0]))
-    stream = lifecycle_stream(Place("orders", 1, 0, 1), 1, rows)
+    stream = lifecycle_stream(PartitionName("orders", 1, 0, 1), 1, rows)
     ledger = LifecycleLedger(rows_of(LIFECYCLE, stream))
     assert not ledger.problems
     assert ledger.messages.get(1, {}) == model.told

@@ -12,7 +12,7 @@ from penstock.model.records import MoveStarted
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import move as moving
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.state import states
 from tests.queue import large_states, recount
 from tests.queue.rig import START_MS, Rig, expand
@@ -28,7 +28,7 @@ class Pair:
         self.source.send(encode([b"a", b"b", b"c", b"d"]))
         self.source.carry_out(moving.start_move(self.source.partition, [(2, 4)], "target", START_MS))
 
-    def arrive(self, runs: Runs) -> list[Written]:
+    def arrive(self, runs: Runs) -> list[PendingRecord]:
         origin = Origin(1, "orders", "redrive", runs, START_MS, [0] * len(expand(runs)), START_MS)
         batch = encode(self.source.bodies(runs))
         return moving.arrive(self.target.partition, batch, origin, START_MS)
@@ -147,7 +147,7 @@ def test_moved_messages_are_ready_at_once_keep_group_and_priority_and_live_on() 
 def test_an_abandoned_move_leaves_the_messages_ready(reason: Reason) -> None:
     rig = Rig()
     rig.send_plain(5)
-    rig.write([Written(MoveStarted([(2, 3)], "nowhere", reason, START_MS))])
+    rig.write([PendingRecord(MoveStarted([(2, 3)], "nowhere", reason, START_MS))])
     rig.write(moving.abandon_move(rig.partition, [(2, 2)], START_MS))
     assert rig.partition.moves == {("nowhere", reason): [(4, 1)]}
     assert rig.take() == [1, 2, 3, 5]

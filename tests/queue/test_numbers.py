@@ -14,7 +14,7 @@ from penstock.model.number_gaps import NumberGaps
 from penstock.model.records import EpochBegan, LifecycleReported, NumbersSkipped
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.number_skips import leave_out
 from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.log import groups as log_groups
@@ -29,11 +29,11 @@ WIDE = 1 << 36
 
 
 def begin(rig: Rig, epoch: int) -> None:
-    rig.write([Written(EpochBegan(epoch, START_MS))])
+    rig.write([PendingRecord(EpochBegan(epoch, START_MS))])
 
 
 def skip(rig: Rig, first: int, row: int = 0) -> None:
-    rig.write([Written(NumbersSkipped(first, START_MS, row))])
+    rig.write([PendingRecord(NumbersSkipped(first, START_MS, row))])
 
 
 def test_lease_numbers_generations_and_claims_have_the_epoch_in_them() -> None:
@@ -216,7 +216,7 @@ def test_rows_before_and_after_skipped_numbers_are_reported_apart() -> None:
     rig = Rig(QueueSettings(lifecycle=True))
     for _ in range(5):
         rig.send_plain(1)
-    rig.write([Written(LifecycleReported(2, START_MS))])
+    rig.write([PendingRecord(LifecycleReported(2, START_MS))])
     skip(rig, 100, 7 << 36)
     rig.send_plain(1)
     first = 7 << 36
@@ -225,13 +225,13 @@ def test_rows_before_and_after_skipped_numbers_are_reported_apart() -> None:
         assert (lifecycle(rig).first, [row.first for row in rows]) == (3, [3, 4, 5])
         assert len(lifecycle(rig).waiting) == 5
         rig.reload()
-    rig.write([Written(LifecycleReported(4, START_MS))])
+    rig.write([PendingRecord(LifecycleReported(4, START_MS))])
     assert lifecycle(rig).first == 5
-    rig.write([Written(LifecycleReported(5, START_MS))])
+    rig.write([PendingRecord(LifecycleReported(5, START_MS))])
     rows = lifecycle(rig).rows(10**9, 100, 10**6)
     assert (lifecycle(rig).first, [row.change for row in rows]) == (first, [Change.RENUMBERED, Change.SENT])
     assert rows[0].first == 6, "the first number that no row has"
-    rig.write([Written(LifecycleReported(first + 1, START_MS))])
+    rig.write([PendingRecord(LifecycleReported(first + 1, START_MS))])
     rig.send(encode([b"last"]))
     assert (lifecycle(rig).first, len(lifecycle(rig).waiting)) == (first + 2, 1)
     assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)

@@ -17,7 +17,7 @@ from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.state import states
 from penstock.queue.state.id_claims import IDS_AT_ONCE
 from penstock.simulation.partition_state import inconsistencies
@@ -43,11 +43,11 @@ def scattered(settings: QueueSettings, messages: int = 20) -> Rig:
     kept = [(sequence, 1) for sequence in range(2, messages + 1, 2)]
     rig.delete(granted.lease, gone)
     rig.release(granted.lease, kept)
-    rig.write([Written(records.SettingsChanged(settings, START_MS))])
+    rig.write([PendingRecord(records.SettingsChanged(settings, START_MS))])
     return rig
 
 
-def runs_of_each(written: Sequence[Written]) -> list[int]:
+def runs_of_each(written: Sequence[PendingRecord]) -> list[int]:
     return [len(getattr(row.record, "runs", [])) for row in written]
 
 

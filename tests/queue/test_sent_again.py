@@ -12,7 +12,7 @@ from penstock.model.records import SettingsChanged
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Admitted, Written
+from penstock.queue.decisions.decision import Admitted, PendingRecord
 from penstock.queue.decisions.left_out import LeftOut
 from penstock.queue.state import id_claims
 from tests.queue.rig import START_MS, Rig, expand
@@ -86,7 +86,7 @@ def test_a_retry_is_the_same_batch_where_its_ids_were_forgotten_early(event: str
     else:
         window_ms = 1 if event == "shorter" else 100 * WINDOW_MS
         settings = msgspec.structs.replace(partition.partition.settings, deduplication_window_ms=window_ms)
-        partition.write([Written(SettingsChanged(settings, START_MS))])
+        partition.write([PendingRecord(SettingsChanged(settings, START_MS))])
         later_ms = START_MS + 2 * WINDOW_MS
     assert send(partition, [b"a", b"b"], now_ms=later_ms) == first
 

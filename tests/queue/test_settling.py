@@ -9,7 +9,7 @@ from penstock.model.limits import RECEIVE_MESSAGES
 from penstock.model.records import Purged
 from penstock.model.runs import Runs
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.decisions.decision import Outcome, PendingRecord
 from penstock.queue.state import states
 from tests.queue.rig import START_MS, expand, leased
 
@@ -154,5 +154,5 @@ def test_a_purge_takes_everything_but_what_is_on_its_way() -> None:
 
 def test_a_purge_up_to_a_message_leaves_the_leases_after_it() -> None:
     rig, lease = leased(10)
-    rig.write([Written(Purged(5, START_MS))])
+    rig.write([PendingRecord(Purged(5, START_MS))])
     assert rig.delete(lease, [(1, 10)]) == Outcome(6, 4, [])

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.queue.log.group_shares import PAIRS_AT_MOST, reader_of, share_out
+from penstock.queue.log.group_assignment import PAIRS_AT_MOST, assign, reader_of
 
 MEMBERS = some.lists(some.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)
 
@@ -24,7 +24,7 @@ def test_the_first_member_has_the_only_partition_and_keeps_it() -> None:
 def test_shares_are_complete_and_even_in_whatever_order_members_came(
     partitions: int, members: list[str], dice: random.Random
 ) -> None:
-    readers = share_out(partitions, members)
+    readers = assign(partitions, members)
     assert len(readers) == partitions
     assert set(readers) <= set(members)
     sizes = [readers.count(member) for member in members]
@@ -38,8 +38,8 @@ def test_a_member_that_joins_takes_its_share_and_little_else_moves() -> None:
     moved = wanted = 0
     for seed in range(40):
         members = [f"reader-{seed}-{number}" for number in range(1 + seed % 7)]
-        before = share_out(24, members)
-        after = share_out(24, [*members, f"new-{seed}"])
+        before = assign(24, members)
+        after = assign(24, [*members, f"new-{seed}"])
         moved += sum(one != other for one, other in zip(before, after, strict=True))
         wanted += Counter(after)[f"new-{seed}"]
     assert wanted <= moved < 2 * wanted
@@ -47,7 +47,7 @@ def test_a_member_that_joins_takes_its_share_and_little_else_moves() -> None:
 
 def test_very_many_are_shared_out_in_blocks() -> None:
     members = [f"reader-{number}" for number in range(100)]
-    readers = share_out(PAIRS_AT_MOST // 100 + 1, members)
+    readers = assign(PAIRS_AT_MOST // 100 + 1, members)
     sizes = Counter(readers)
     assert len(sizes) == 100
     assert max(sizes.values()) - min(sizes.values()) <= 1

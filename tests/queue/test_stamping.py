@@ -14,7 +14,7 @@ from penstock.ordering.clock_interval import ClockInterval, around
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Admitted, Written
+from penstock.queue.decisions.decision import Admitted, PendingRecord
 from penstock.queue.decisions.stamping import ProducerStamps
 from penstock.queue.snapshot import snapshot
 from tests.queue.rig import START_MS, Rig, expand
@@ -86,7 +86,7 @@ def test_where_the_server_stamps_nothing_is_left_of_its_producers_stamps() -> No
 
 def test_no_stamp_is_at_or_below_a_closed_time() -> None:
     rig = server_stamped()
-    rig.write([Written(Closed(NOW_US + 50, START_MS))])
+    rig.write([PendingRecord(Closed(NOW_US + 50, START_MS))])
     rig.reload()
     assert send(rig, encode([b"a"])).stamp_us == NOW_US + 51
     assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)
@@ -95,7 +95,7 @@ def test_no_stamp_is_at_or_below_a_closed_time() -> None:
 def test_a_closed_time_lets_out_and_makes_late_what_comes_below_it() -> None:
     rig = producer_stamped()
     send(rig, encode([b"a", b"b"], stamps_us=[NOW_US, NOW_US - 10]), stamped(1, 0))
-    rig.write([Written(Closed(NOW_US - 5, START_MS))])
+    rig.write([PendingRecord(Closed(NOW_US - 5, START_MS))])
     assert rig.take() == [2]
     rig.reload()
     send(rig, encode([b"late"]), stamped(2, NOW_US - 5))

@@ -15,7 +15,7 @@ from penstock.model.origin import Origin
 from penstock.model.records import Deleted, Leased, MoveStarted, Purged, Released
 from penstock.model.runs import Run
 from penstock.queue.decisions import move, settle, upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from tests.queue import large_states
 from tests.queue.large_states import BATCH, HOUR_MS, START_MS, Maker
@@ -47,7 +47,7 @@ def steps() -> Iterator[list[int]]:
         sys.settrace(before)
 
 
-def write(partition: Partition, decided: Sequence[Written]) -> int:
+def write(partition: Partition, decided: Sequence[PendingRecord]) -> int:
     """Applies what was decided; says how many records that is."""
     for record, batch in decided:
         partition.apply(record, batch, 1 << 40)
@@ -63,25 +63,25 @@ def fragmented(rows: int) -> tuple[Partition, list[Run]]:
     return maker.partition, [(first + place, 1) for place in range(0, 2 * rows, 2)]
 
 
-def _delete(partition: Partition, run: Run, place: int) -> Sequence[Written]:
+def _delete(partition: Partition, run: Run, place: int) -> Sequence[PendingRecord]:
     return settle.delete(partition, 1, [run], START_MS).records
 
 
-def _release(partition: Partition, run: Run, place: int) -> Sequence[Written]:
+def _release(partition: Partition, run: Run, place: int) -> Sequence[PendingRecord]:
     return settle.release(partition, 1, [run], 0, START_MS).records
 
 
-def _extend(partition: Partition, run: Run, place: int) -> Sequence[Written]:
+def _extend(partition: Partition, run: Run, place: int) -> Sequence[PendingRecord]:
     return settle.extend(partition, 1, [run], 2 * HOUR_MS, START_MS).records
 
 
-def _extend_apart(partition: Partition, run: Run, place: int) -> Sequence[Written]:
+def _extend_apart(partition: Partition, run: Run, place: int) -> Sequence[PendingRecord]:
     return settle.extend(partition, 1, [run], 2 * HOUR_MS + place, START_MS).records
 
 
 @pytest.mark.parametrize("decide", [_delete, _release, _extend, _extend_apart])
 def test_a_receipt_of_a_fragmented_lease_costs_the_same_whatever_the_lease_holds(
-    decide: Callable[[Partition, Run, int], Sequence[Written]],
+    decide: Callable[[Partition, Run, int], Sequence[PendingRecord]],
 ) -> None:
     most = []
     for rows in (FEW // 4, MANY // 4):

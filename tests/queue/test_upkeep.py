@@ -11,7 +11,7 @@ from penstock.model.records import Expired, Matured, MoveStarted, Released, Sett
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.snapshot import snapshot
 from penstock.queue.state import states
 from tests.queue.rig import START_MS, Rig
@@ -67,7 +67,7 @@ def test_what_expires_goes_to_the_dead_letter_queue_if_there_is_one() -> None:
     rig = rig_with(default_ttl_ms=100, dead_letter_queue="dead")
     rig.send_plain(3)
     assert upkeep.expire(rig.partition, START_MS + 100) == [
-        Written(MoveStarted([(1, 3)], "dead", "expired", START_MS + 100))
+        PendingRecord(MoveStarted([(1, 3)], "dead", "expired", START_MS + 100))
     ]
 
 
@@ -99,7 +99,7 @@ def test_retention_is_never_early_whatever_the_slot() -> None:
 def test_a_changed_retention_holds_for_what_is_there() -> None:
     rig = rig_with(retention_ms=100_000)
     rig.send_plain(1)
-    rig.write([Written(SettingsChanged(QueueSettings(retention_ms=1_000), START_MS))])
+    rig.write([PendingRecord(SettingsChanged(QueueSettings(retention_ms=1_000), START_MS))])
     assert upkeep.upkeep_due(rig.partition) == START_MS + 1_000
 
 

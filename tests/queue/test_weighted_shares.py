@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.queue.ready.weighted_shares import SharesInUse, WeightedShares
+from penstock.queue.ready.weighted_turns import TurnsInUse, WeightedTurns
 
 WEIGHTS = st.lists(st.integers(1, 50), min_size=2, max_size=6)
 ENDLESS = 10**9
 
 
-def serve(shares: WeightedShares, available: list[int], messages: int) -> list[int]:
+def serve(shares: WeightedTurns, available: list[int], messages: int) -> list[int]:
     """Plans, gives as planned, and takes it out of what is available."""
     given_now = shares.plan(available, messages)
     for index, count in enumerate(given_now):
@@ -24,7 +24,7 @@ def serve(shares: WeightedShares, available: list[int], messages: int) -> list[i
 def test_service_follows_the_weights_within_one_message_of_each(
     weights: list[int], requests: list[int]
 ) -> None:
-    shares, available = WeightedShares(weights), [ENDLESS] * len(weights)
+    shares, available = WeightedTurns(weights), [ENDLESS] * len(weights)
     totals = [0] * len(weights)
     for messages in requests:
         given_now = serve(shares, available, messages)
@@ -38,7 +38,7 @@ def test_service_follows_the_weights_within_one_message_of_each(
 
 @given(WEIGHTS, st.integers(1, 7))
 def test_the_lowest_is_served_within_a_round(weights: list[int], messages: int) -> None:
-    shares, available = WeightedShares(weights), [ENDLESS] * len(weights)
+    shares, available = WeightedTurns(weights), [ENDLESS] * len(weights)
     lowest = weights.index(min(weights))
     round_messages = sum(-(-weight // weights[lowest]) + 1 for weight in weights)
     since = 0
@@ -66,7 +66,7 @@ def test_no_share_is_wasted_and_nobody_gives_what_it_has_not(
     case: tuple[list[int], list[tuple[list[int], int]]],
 ) -> None:
     weights, steps = case
-    shares, available = WeightedShares(weights), [0] * len(weights)
+    shares, available = WeightedTurns(weights), [0] * len(weights)
     for arrivals, messages in steps:
         available = [have + new for have, new in zip(available, arrivals, strict=True)]
         before = list(available)
@@ -86,7 +86,7 @@ def test_many_at_once_are_those_that_would_come_one_after_the_other(
     queues: list[tuple[int, int, int]], messages: int
 ) -> None:
     """However unequal the places, the weights and what there is."""
-    shares = WeightedShares([weight for weight, _, _ in queues])
+    shares = WeightedTurns([weight for weight, _, _ in queues])
     shares._ahead = [step * place // 7 for step, (_, _, place) in zip(shares._steps, queues, strict=True)]
     available = [count for _, count, _ in queues]
     due = sorted(
@@ -99,14 +99,14 @@ def test_many_at_once_are_those_that_would_come_one_after_the_other(
 
 
 def test_single_messages_take_turns_by_weight() -> None:
-    shares, available = WeightedShares([3, 1]), [ENDLESS, ENDLESS]
+    shares, available = WeightedTurns([3, 1]), [ENDLESS, ENDLESS]
     turns = [serve(shares, available, 1).index(1) for _ in range(12)]
     assert turns.count(1) == 3
     assert 0 < turns.index(1) < 4, "the heavy one begins, the light one has its turn within the round"
 
 
 def test_a_queue_that_was_empty_saved_nothing_up() -> None:
-    shares, available = WeightedShares([1, 1]), [ENDLESS, 0]
+    shares, available = WeightedTurns([1, 1]), [ENDLESS, 0]
     for _ in range(100):
         assert serve(shares, available, 10) == [10, 0]
     available[1] = ENDLESS
@@ -115,7 +115,7 @@ def test_a_queue_that_was_empty_saved_nothing_up() -> None:
 
 
 def test_who_was_cut_short_by_bytes_comes_first_the_next_time() -> None:
-    shares = WeightedShares([8, 1])
+    shares = WeightedTurns([8, 1])
     available = [ENDLESS, ENDLESS]
     assert shares.plan(available, 9) == [8, 1]
     assert shares.turn_order() == [0, 1]
@@ -125,7 +125,7 @@ def test_who_was_cut_short_by_bytes_comes_first_the_next_time() -> None:
 
 
 def test_sets_of_queues_share_their_turns_and_the_oldest_are_forgotten() -> None:
-    in_use = SharesInUse(most=3)
+    in_use = TurnsInUse(most=3)
     first = in_use.of(((1, 8), (2, 1)))
     for number in range(10, 12):
         in_use.of(((number, 1), (number + 100, 1)))

@@ -20,7 +20,7 @@ from penstock.model.records import Deleted, Leased, MoveStarted, Purged, Release
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import move, settle, upkeep
 from penstock.queue.decisions import send as sending
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.capture import Capture
 from penstock.queue.snapshot.taking_apart import taken_apart
@@ -46,7 +46,7 @@ class Turns:
         self.longest, self.total, self.count = max(self.longest, took), self.total + took, self.count + 1
 
 
-def write(partition: Partition, decided: list[Written] | tuple[Written, ...]) -> int:
+def write(partition: Partition, decided: list[PendingRecord] | tuple[PendingRecord, ...]) -> int:
     """Applies what was decided; says how many records that is."""
     for record, batch in decided:
         partition.apply(record, batch, 1 << 40)
@@ -104,7 +104,7 @@ def purging_moves_with_groups(turns: Turns, rows: int) -> None:
     partition = large_states.strict_groups(rows)
     partition.apply(MoveStarted([(1, 5)], "elsewhere", "redrive", START_MS))
     with turns.turn():
-        write(partition, [Written(Purged(partition.table.next, START_MS))])
+        write(partition, [PendingRecord(Purged(partition.table.next, START_MS))])
 
 
 def sweeping(turns: Turns, rows: int) -> None:
@@ -282,7 +282,7 @@ def retaining(turns: Turns, rows: int) -> None:
 def run_upkeep(
     turns: Turns,
     partition: Partition,
-    decide: Callable[[Partition, int], list[Written]],
+    decide: Callable[[Partition, int], list[PendingRecord]],
     now_ms: int = START_MS + 2 * HOUR_MS,
 ) -> None:
     """One kind of upkeep until nothing is left."""

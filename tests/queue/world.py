@@ -19,7 +19,7 @@ from penstock.queue.decisions import receive as receiving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions import upkeep
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.snapshot import snapshot
 from penstock.queue.state import states
 from tests.queue import recount
@@ -193,7 +193,7 @@ class World:
     def change(self, **changes: object) -> None:
         """Other settings."""
         settings = msgspec.structs.replace(self.reference.settings, **changes)
-        self.rig.write([Written(SettingsChanged(settings, self.now_ms))])
+        self.rig.write([PendingRecord(SettingsChanged(settings, self.now_ms))])
         self.reference.settings = settings
 
     def redrive(self, run: Run) -> None:
@@ -245,7 +245,7 @@ class World:
     def skip(self, numbers: int) -> None:
         """Numbers are left out, as by a primary after a failover that may have lost messages."""
         first = self.reference.next + numbers
-        self.rig.write([Written(NumbersSkipped(first, self.now_ms))])
+        self.rig.write([PendingRecord(NumbersSkipped(first, self.now_ms))])
         self.reference.next = first
 
     def relocate(self, which: int) -> None:

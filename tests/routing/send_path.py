@@ -26,7 +26,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import EpochBegan
 from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import send as sending
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.state import id_claims
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
@@ -77,7 +77,7 @@ class Partition:
             self.rig.log = log[:kept]
             self.rig.partition = self.rig.replayed()
         self.epoch, self.leader = self.epoch + 1, node
-        self.rig.write([Written(EpochBegan(self.epoch, now_ms))])
+        self.rig.write([PendingRecord(EpochBegan(self.epoch, now_ms))])
 
     def commit(self) -> None:
         """Some more is committed, and told."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.cluster.layout.entries import decode_partition, decode_queue, encode, partition_key, queue_key
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.model.errors import VersionConflictError
 from penstock.model.settings import QueueSettings
 from penstock.routing.altering import alter
@@ -80,7 +80,9 @@ def test_a_change_is_not_taken_back_by_one_that_began_before_it_and_ends_later()
     says = decode_queue(_value(world, queue_key("orders"))).settings
     assert (says.replication, says.visibility_timeout_ms) == ("sync", 31_000)
     for partition in queue.partitions:
-        assert decode_partition(_value(world, partition_key(partition))).settings == share_of(says)
+        assert decode_partition(_value(world, partition_key(partition))).settings == settings_of_partition(
+            says
+        )
 
 
 def _value(world: World, key: str) -> bytes:

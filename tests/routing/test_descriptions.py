@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.cluster.layout.entries import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import QueueCreated
 from penstock.model.settings import QueueSettings
@@ -59,7 +59,7 @@ def test_a_partition_that_does_not_answer_leaves_a_sentence_and_no_count() -> No
 @given(some.integers(1, 64), some.integers(1, 10**9))
 def test_partitions_together_may_hold_what_the_queue_may(partitions: int, limit: int) -> None:
     settings = QueueSettings(partitions=partitions, max_messages=limit)
-    share = share_of(settings).max_messages
+    share = settings_of_partition(settings).max_messages
     assert share is not None
     assert limit <= share * partitions < limit + partitions
 

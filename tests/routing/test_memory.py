@@ -14,7 +14,7 @@ from penstock.cluster.layout.entries import (
     queue_key,
 )
 from penstock.model.settings import QueueSettings
-from penstock.routing.cluster_map import DEPARTED_AT_MOST, ClusterMap, Home
+from penstock.routing.cluster_map import DEPARTED_AT_MOST, ClusterMap, PartitionOfQueue
 from penstock.routing.context import RoutingContext
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_left_of_queues_that_are_gone_in_whichever_order_they_go() ->
         put(cluster, number)
         for place in (number + 1, number + 2):
             context.next_number(place)
-            assert cluster.home(place) == Home(number, place - number - 1)
+            assert cluster.home(place) == PartitionOfQueue(number, place - number - 1)
         gone = [queue_key(f"q{number}"), partition_key(number + 1), partition_key(number + 2)]
         for key in gone if number % 20 else reversed(gone):
             cluster.apply(key, None)
@@ -75,7 +75,7 @@ def test_a_partition_is_known_by_its_queue_for_as_long_as_one_of_them_is_there()
     assert cluster.name_of(11) == "q10", "whoever waits for it looks the queue up once more"
     cluster.apply(queue_key("q10"), None)
     assert cluster.home(11) is None
-    assert cluster.home(12) == Home(10, 1)
+    assert cluster.home(12) == PartitionOfQueue(10, 1)
 
 
 def test_numbers_of_a_partition_that_seemed_gone_are_not_given_twice() -> None:

@@ -22,11 +22,11 @@ from penstock.cluster.layout.entries import (
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import Ordering, QueueSettings
+from penstock.routing.batch_parts import ordinal_of
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.router import routed
 from penstock.routing.send_turns import SendTurns
-from penstock.routing.sharing_out import ordinal_of
 from penstock.steps.step import Ask, Outcome, Reply, Single
 from penstock.wire.messages import Answer, ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 

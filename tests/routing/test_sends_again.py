@@ -12,8 +12,8 @@ from penstock.model.settings import QueueSettings
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
 from penstock.queue.state import id_claims
+from penstock.routing.batch_parts import BatchPart, DuplicateOf, ordinal_of, together
 from penstock.routing.router import routed
-from penstock.routing.sharing_out import Place, Share, ordinal_of, together
 from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 from tests.queue.rig import START_MS, Rig
@@ -222,13 +222,13 @@ def test_a_twin_in_another_partition_has_its_number_each_time() -> None:
 @pytest.mark.parametrize("numbers", [1, 4])
 def test_an_answer_for_another_number_of_messages_acknowledges_nothing(numbers: int) -> None:
     with pytest.raises(PenstockError) as caught:
-        together(3, [Share(1, None, [0])], [SendResult([(5, numbers)], [], 1)], {0: 9})
+        together(3, [BatchPart(1, None, [0])], [SendResult([(5, numbers)], [], 1)], {0: 9})
     assert caught.value.code is ErrorCode.BAD_REQUEST
 
 
 def test_a_node_of_an_earlier_version_does_not_count_what_it_did_not_get() -> None:
-    known: dict[int, int | Place] = {0: 9}
-    answer = together(3, [Share(1, None, [0])], [SendResult([(5, 2)], [], 1)], known)
+    known: dict[int, int | DuplicateOf] = {0: 9}
+    answer = together(3, [BatchPart(1, None, [0])], [SendResult([(5, 2)], [], 1)], known)
     assert answer == SendResult([(9, 1), (1 << 48 | 5, 2)], [0], 1)
 
 

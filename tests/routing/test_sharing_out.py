@@ -9,8 +9,8 @@ from penstock.model.batch import Batch, encode
 from penstock.model.partition_numbers import ORDINAL_SHIFT
 from penstock.model.runs import count_of
 from penstock.model.settings import QueueSettings
+from penstock.routing.batch_parts import ordinal_of, ordinal_of_batch, share_out, together
 from penstock.routing.numbers import inward, inward_runs, outward, outward_runs
-from penstock.routing.sharing_out import ordinal_of, ordinal_of_batch, share_out, together
 from penstock.wire.messages import SendResult
 
 FIFO = QueueSettings(ordering="fifo")

@@ -13,7 +13,7 @@ from penstock.frontend.native.permissions import AccessDeniedError, Permissions,
 from penstock.frontend.native.rules import RULES
 from penstock.frontend.queues.directory import QueueDirectory
 from penstock.frontend.queues.metadata import QueueMetadata, encode, key_of
-from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.native_names import DefaultAccount
 from penstock.frontend.queues.unfinished_queues import COUNTS_MS, Note, note_of
 from penstock.frontend.session import Session
 from penstock.metadata.mirror.cache import MetadataCache
@@ -75,7 +75,7 @@ def test_where_the_layout_is_behind_the_policy_counts_by_name(gone: bool) -> Non
         entry = QueueEntry(name="vip", queue_id=7, settings=QueueSettings(), created_ms=1, partitions=[7])
         layout.apply(QUEUES + "vip", encode_entry(entry))
         layout.apply(QUEUES + "vip", None)
-    home = Home(DEFAULT_ACCOUNT, DEFAULT_REGION)
+    home = DefaultAccount(DEFAULT_ACCOUNT, DEFAULT_REGION)
     permissions = Permissions(home, QueueDirectory(home, cache), ClusterNames(layout))
     caller = Caller(account=home.account, arn=f"arn:aws:iam::{home.account}:root", root=True)
     session = Session(caller=caller, account=home.account, region=home.region, user="ada", unrestricted=True)

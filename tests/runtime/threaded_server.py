@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from penstock.model.records import NumbersSkipped
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.runtime.embedded import EmbeddedServer, running_server
 from tests.runtime.harness import small_config
 
@@ -31,7 +31,7 @@ class Running(NamedTuple):
 
         def write() -> None:
             partition = node._parts.catalogue.named(queue)
-            node._parts.write(partition, [Written(NumbersSkipped(first, 1))])
+            node._parts.write(partition, [PendingRecord(NumbersSkipped(first, 1))])
             self.server.broker._driver.wake()
             written.set_result(None)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from penstock.simulation.campaign import run_seed
-from penstock.simulation.cluster.aimed_hunts import AimedHunter
+from penstock.simulation.cluster.targeted_stops import AimedHunter
 from penstock.simulation.faults import Faults
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.network import Link

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from penstock.frontend.local_only import why_not_served
-from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.native_names import DefaultAccount
 from penstock.frontend.session import Session
 from penstock.frontend.throttle.failed_signatures import FailedSignatures
 from penstock.metadata.users.directory import KeyOwner, UserDirectory
@@ -40,7 +40,12 @@ class Authenticator:
     """Knows the users and the keys that were derived from their secrets lately."""
 
     def __init__(
-        self, users: UserDirectory, home: Home, failures: FailedSignatures, *, open_without_users: bool
+        self,
+        users: UserDirectory,
+        home: DefaultAccount,
+        failures: FailedSignatures,
+        *,
+        open_without_users: bool,
     ) -> None:
         self._users = users
         self._home = home

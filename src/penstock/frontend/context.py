@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from penstock.frontend.queues.directory import QueueDirectory
-from penstock.frontend.queues.native_names import Home, native_name
+from penstock.frontend.queues.native_names import DefaultAccount, native_name
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
 from penstock.metadata.mirror.cache import MetadataCache
@@ -31,7 +31,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Scheme, host and port as the caller reached us: what queue URLs begin with, for those who give some out."""
     trace_header: str | None
     compatibility: Compatibility
-    home: Home
+    home: DefaultAccount
     queues: QueueDirectory
     metadata: MetadataCache
     may: Callable[[str, QueueArn], bool]

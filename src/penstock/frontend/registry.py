@@ -7,12 +7,12 @@ from typing import Protocol
 
 from penstock.steps.step import Stored, StoreStep
 
-Written = Callable[[int | Stored | Exception | None], None]
+WriteDone = Callable[[int | Stored | Exception | None], None]
 
 
 class Registry(Protocol):
     """Works in the background; once `done` is called the cache knows what came of it."""
 
-    def carry_out(self, step: StoreStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         """`done` is called once, later, with the outcome of the step or with what went wrong."""
         ...

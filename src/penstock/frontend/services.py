@@ -9,7 +9,7 @@ from penstock.frontend.engine import EngineLink
 from penstock.frontend.messages.waiting_receives import WaitingReceives
 from penstock.frontend.queues.directory import QueueDirectory
 from penstock.frontend.queues.metadata import PREFIX as QUEUES
-from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.native_names import DefaultAccount
 from penstock.frontend.registry import Registry
 from penstock.frontend.throttle.failed_signatures import FailedSignatures
 from penstock.frontend.throttle.throttle import Throttle
@@ -35,7 +35,7 @@ class Services:
         metadata: MetadataCache,
         users: UserDirectory,
         usage: UsageCollector,
-        home: Home,
+        home: DefaultAccount,
         compatibility: Compatibility,
         address: str,
         public_url: str | None,

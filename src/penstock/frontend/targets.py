@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from penstock.frontend.queues.native_names import Home, native_name
+from penstock.frontend.queues.native_names import DefaultAccount, native_name
 from penstock.frontend.session import Session
 from penstock.sqs.call import Call
 from penstock.sqs.errors import SqsError
@@ -45,17 +45,17 @@ class Target(msgspec.Struct, frozen=True):
 
 
 Targets = tuple[Target, ...]
-TargetsOf = Callable[[Home, Call, Session], Targets]
+TargetsOf = Callable[[DefaultAccount, Call, Session], Targets]
 
 
-def its_queue(home: Home, call: Call, session: Session) -> Targets:
+def its_queue(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queue that the address of the call names."""
     address = call.queue
     assert address is not None, "the call of an action on a queue has an address, or is refused"
     return _known_queue(home, session.region, address.account or session.account, address.name)
 
 
-def asked_queue(home: Home, call: Call, session: Session) -> Targets:
+def asked_queue(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queue that `GetQueueUrl` asks for, of the owner that is named, else of the caller."""
     parameters = call.parameters
     assert isinstance(parameters, GetQueueUrlRequest)
@@ -63,19 +63,19 @@ def asked_queue(home: Home, call: Call, session: Session) -> Targets:
     return _queue(home, session.region, owner, parameters.queue_name)
 
 
-def new_queue(home: Home, call: Call, session: Session) -> Targets:
+def new_queue(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queue that `CreateQueue` makes."""
     parameters = call.parameters
     assert isinstance(parameters, CreateQueueRequest)
     return (_named(session, parameters.queue_name),)
 
 
-def all_queues(home: Home, call: Call, session: Session) -> Targets:
+def all_queues(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """All queues of the caller."""
     return (_named(session, "*"),)
 
 
-def moved_queues(home: Home, call: Call, session: Session) -> Targets:
+def moved_queues(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queues of a message move task: a caller that starts one receives, deletes and sends.
 
     Where an ARN is none, the action says so to callers that may do it at all.
@@ -94,7 +94,7 @@ def moved_queues(home: Home, call: Call, session: Session) -> Targets:
     return targets if target is None else (*targets, _asked_about(home, target, ("SendMessage",)))
 
 
-def _queue(home: Home, region: str, account: str, name: str) -> Targets:
+def _queue(home: DefaultAccount, region: str, account: str, name: str) -> Targets:
     arn = QueueArn(region, account, name)
     return (Target(arn, str(arn), native_name(home, region, account, name)),)
 
@@ -108,7 +108,7 @@ def _named(session: Session, name: str) -> Target:
     return Target(arn, str(arn), "", Use.NAMES)
 
 
-def _asked_about(home: Home, arn: QueueArn, rights: tuple[str, ...]) -> Target:
+def _asked_about(home: DefaultAccount, arn: QueueArn, rights: tuple[str, ...]) -> Target:
     native = native_name(home, arn.region, arn.account, arn.name)
     return Target(arn, str(arn), native, Use.ASKS_ABOUT, rights)
 

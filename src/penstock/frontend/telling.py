@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Told = TypeVar("Told")
 
@@ -16,4 +16,4 @@ def tell(done: Callable[[Told], None], outcome: Told) -> None:
     try:
         done(outcome)
     except Exception:
-        log.exception("could not process an answer: this is a defect of Penstock; please report it")
+        logger.exception("could not process an answer: this is a defect of Penstock; please report it")

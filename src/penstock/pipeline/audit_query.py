@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.warehouse.arrow_files import file_system, is_directory, reading
 from penstock.pipeline.warehouse.audit_table import AUDIT
 

@@ -12,8 +12,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, Change
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.job import Job
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import sort_out
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
@@ -44,11 +44,11 @@ class Batches:
     """What Spark calls for every micro-batch, in a thread of its own."""
 
     def __init__(
-        self, warehouse: Warehouse, job: Job, memory: Memory, done: Callable[[BatchDone], None]
+        self, warehouse: Warehouse, job: Job, memory: JobState, done: Callable[[BatchDone], None]
     ) -> None:
         self._warehouse = warehouse
         self._job = job
-        self._memory = memory
+        self._state = memory
         self._done = done
         self._busy = Lock()
         self._stopping = False
@@ -64,7 +64,7 @@ class Batches:
         with self._busy:
             if self._stopping:
                 raise StoppedError
-            if batch <= self._memory.last_batch():
+            if batch <= self._state.last_batch():
                 return  # Spark did not get to note it
             self._add(rows, batch)
 
@@ -74,7 +74,7 @@ class Batches:
         rows.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
         kept = rows.drop(*_LINK_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            before = self._memory.seen_before(batch)
+            before = self._state.seen_before(batch)
             found = sort_out(kept, self._job.writer, "number", before, _LEFT_OUT.get(self._job.rows.name, ""))
             if found.rows:
                 made = self._job.batch(found.fresh)
@@ -82,8 +82,8 @@ class Batches:
                     parts = 1 + found.rows // ROWS_A_FILE
                     few = found.rows <= FEW_ROWS
                     self._warehouse.add_batch(table, batch, made[table.name], parts=parts, few=few)
-                    self._memory.note_table(table.name)
-            self._memory.finish_batch(batch, found.seen)
+                    self._state.note_table(table.name)
+            self._state.finish_batch(batch, found.seen)
         finally:
             kept.unpersist()
         taken = time.monotonic() - begun

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.pipeline.trouble import PipelineError, in_short
+from penstock.pipeline.errors import PipelineError, in_short
 from penstock.pipeline.warehouse import local_files
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.client.consume.delivered_run import Part
+from penstock.client.consume.delivered_run import DeliveredRun
 from penstock.client.log.logged import LoggedMessages
 from penstock.model.batch import ATTRIBUTES, GROUPS, PRIORITIES, Batch
 
@@ -76,7 +76,7 @@ def _offsets(sizes: Sequence[NDArray[Any]]) -> NDArray[np.int32]:
     return offsets
 
 
-def _bodies(parts: Sequence[Part], count: int) -> pa.Array:
+def _bodies(parts: Sequence[DeliveredRun], count: int) -> pa.Array:
     """One batch's bodies lie in the bytes that arrived as Arrow wants them; those of several are joined."""
     batches = [part.batch for part in parts]
     offsets = _offsets([np.frombuffer(batch.sizes, np.uint32) for batch in batches])
@@ -87,7 +87,7 @@ def _bodies(parts: Sequence[Part], count: int) -> pa.Array:
     )
 
 
-def _priorities(parts: Sequence[Part], count: int) -> NDArray[np.int32]:
+def _priorities(parts: Sequence[DeliveredRun], count: int) -> NDArray[np.int32]:
     priorities = np.zeros(count, np.int32)
     place = 0
     for part in parts:
@@ -97,7 +97,7 @@ def _priorities(parts: Sequence[Part], count: int) -> NDArray[np.int32]:
     return priorities
 
 
-def _groups(parts: Sequence[Part], count: int) -> pa.Array:
+def _groups(parts: Sequence[DeliveredRun], count: int) -> pa.Array:
     if not any(part.batch.columns & GROUPS for part in parts):
         return pa.nulls(count, pa.string())
     lengths: list[NDArray[Any]] = []
@@ -136,7 +136,7 @@ def _text(name: bytes) -> str | None:
     return name.decode("utf-8", "backslashreplace") if name else None
 
 
-def _attributes(parts: Sequence[Part], count: int, kind: pa.DataType) -> pa.Array:
+def _attributes(parts: Sequence[DeliveredRun], count: int, kind: pa.DataType) -> pa.Array:
     offsets = np.zeros(count + 1, np.int32)
     names: list[str] = []
     values: list[str] = []

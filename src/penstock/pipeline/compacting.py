@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.job import Job
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse import swapping
 from penstock.pipeline.warehouse.compaction import Compacted
@@ -43,6 +43,6 @@ def compact_job(
         if alone:
             for table in job.tables:
                 swapping.recover(files, table.name)
-        roller = Roller(Warehouse(spark, files, generation), job, Memory(files, job.name, generation))
+        roller = Roller(Warehouse(spark, files, generation), job, JobState(files, job.name, generation))
         expired = roller.expire(keep, now or datetime.now(UTC), everything=alone)
         return Tidied(roller.compact(everything=alone), expired)

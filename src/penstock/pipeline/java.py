@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 OLDEST_JAVA = 17
 _INSTALLED = Path("/usr/lib/jvm")
@@ -25,12 +25,12 @@ def find_java(environment: Mapping[str, str] | None = None, installed: Path = _I
 
     JAVA_HOME is believed: where it is set to something that will not do, that is an error and no other is taken.
     """
-    surroundings = os.environ if environment is None else environment
-    wanted = surroundings.get("JAVA_HOME")
+    server_facts = os.environ if environment is None else environment
+    wanted = server_facts.get("JAVA_HOME")
     if wanted:
         return _checked(Path(wanted))
     refused = []
-    for program in _candidates(surroundings.get("PATH", ""), installed):
+    for program in _candidates(server_facts.get("PATH", ""), installed):
         release = java_release(program)
         if release is not None and release >= OLDEST_JAVA:
             return program.resolve().parent.parent

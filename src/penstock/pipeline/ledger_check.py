@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.ledger import JOB, check_everything
-from penstock.pipeline.memory import Memory
-from penstock.pipeline.surroundings import surroundings_of
+from penstock.pipeline.server_facts import server_facts_of
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import generation_of
 from penstock.pipeline.warehouse.warehouse import Warehouse
@@ -24,9 +24,9 @@ def check_ledger(spark: SparkSession, warehouse: str, endpoint: str) -> int:
     opened = _opened(spark, warehouse)
     if opened is None:
         return 0
-    memory = Memory(opened.files, JOB.name, opened.generation)
+    memory = JobState(opened.files, JOB.name, opened.generation)
     last = memory.last_batch()
-    around = surroundings_of(endpoint)._replace(gaps=tuple(memory.seen_by(last).gaps()))
+    around = server_facts_of(endpoint)._replace(gaps=tuple(memory.seen_by(last).gaps()))
     found = check_everything(opened.read(tables.ROWS), around)
     opened.replace_whole(tables.CHECK, found, max(0, last))
     return opened.read(tables.CHECK).count()

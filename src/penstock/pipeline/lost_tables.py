@@ -6,9 +6,9 @@ up from the rest comes to less. So a run looks first whether all that was writte
 
 from __future__ import annotations
 
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.job import Job
-from penstock.pipeline.memory import Memory
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import generation_of, generation_through, half_removed
@@ -24,19 +24,15 @@ def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
     generation = generation_of(files, job.name)
     if generation is None or half_removed(files, job.name) is not None:
         return  # nothing was written yet, or all of it is being removed
-    memory = Memory(files, job.name, generation)
-    lost = [table.name for table in _written(memory, job) if not _is_there(files, table, generation)]
+    state = JobState(files, job.name, generation)
+    lost = [table.name for table in _written(state, job) if not _is_there(files, table, generation)]
     if lost:
         raise PipelineError(
             f"{_named(lost)} of job {job.name} {'is' if len(lost) == 1 else 'are'} gone from {files.root}, though rows were "
             f"written there. Put {'it' if len(lost) == 1 else 'them'} back, or rebuild all tables of the job from the rows that "
             "the log still has, with --rebuild. Nothing was changed"
         )
-    if (
-        generation_through(checkpoint) == generation
-        and memory.last_batch() < 0
-        and checkpoint.files(_COMMITS)
-    ):
+    if generation_through(checkpoint) == generation and state.last_batch() < 0 and checkpoint.files(_COMMITS):
         raise PipelineError(
             f"{files.uri(places.state_directory(job.name, generation))}, where job {job.name} records which rows it has seen, "
             "is missing: continuing would count rows twice. Put it back, or rebuild all tables of the job from the rows that the "
@@ -44,12 +40,12 @@ def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
         )
 
 
-def _written(memory: Memory, job: Job) -> list[WarehouseTable]:
+def _written(state: JobState, job: Job) -> list[WarehouseTable]:
     """The tables that have been written. Warehouses of earlier versions have no note of it, but one thing is certain there:
     every batch that had rows was added to all tables that batches are added to."""
-    noted = memory.written_tables()
+    noted = state.written_tables()
     batch_tables = {table.name for table in job.batch_tables}
-    if not noted & batch_tables and memory.seen_by(memory.last_batch()).stretches:
+    if not noted & batch_tables and state.seen_by(state.last_batch()).stretches:
         noted |= batch_tables
     return [table for table in job.tables if table.name in noted]
 

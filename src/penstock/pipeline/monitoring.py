@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from penstock.metrics.exposition import CONTENT_TYPE, Family, exposition
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 
 @contextmanager

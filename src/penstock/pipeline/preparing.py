@@ -21,12 +21,12 @@ import msgspec
 import penstock
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.class_archive import RECORDING, archive_path, write_archive
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.java import find_java
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.session import JAVA_OPTIONS, running_session
-from penstock.pipeline.trouble import PipelineError
 
 _JOBS = ("usage", "ledger")
 """One of each log; the others want no classes of their own that are worth a run."""

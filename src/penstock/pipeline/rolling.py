@@ -11,9 +11,9 @@ from datetime import date, datetime
 
 from pyspark.sql import DataFrame
 
-from penstock.pipeline.jobs.job import Job, Rolled, Surroundings
+from penstock.pipeline.job_state import JobState, Rolling
+from penstock.pipeline.jobs.job import Job, Rolled, ServerFacts
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.memory import Memory, Rolling
 from penstock.pipeline.numbers import Gap
 from penstock.pipeline.warehouse.compaction import Compacted, compact
 from penstock.pipeline.warehouse.expiry import Keep, expire
@@ -54,60 +54,60 @@ class RollUpReader:
 class Roller:
     """Rolls up what one job's batches added."""
 
-    def __init__(self, warehouse: Warehouse, job: Job, memory: Memory) -> None:
+    def __init__(self, warehouse: Warehouse, job: Job, state: JobState) -> None:
         self._warehouse = warehouse
         self._job = job
-        self._memory = memory
+        self._state = state
         self._gaps: tuple[Gap, ...] | None = None
 
     def behind(self) -> bool:
         """Whether there is anything to roll up."""
-        rolling = self._memory.rolling()
-        return rolling.target is not None or rolling.through < self._memory.last_batch()
+        rolling = self._state.rolling()
+        return rolling.target is not None or rolling.through < self._state.last_batch()
 
-    def roll(self, surroundings: Surroundings) -> int | None:
+    def roll(self, server_facts: ServerFacts) -> int | None:
         """Rolls up to the last batch; returns it, or None where there was nothing to do."""
-        rolling = self._memory.rolling()
-        target = rolling.target if rolling.target is not None else self._memory.last_batch()
+        rolling = self._state.rolling()
+        target = rolling.target if rolling.target is not None else self._state.last_batch()
         if target <= rolling.through:
             return None
-        self._memory.note_rolling(Rolling(rolling.through, target))
+        self._state.note_rolling(Rolling(rolling.through, target))
         if not self._is_done(target):
-            gaps = tuple(self._memory.seen_by(target).gaps())
+            gaps = tuple(self._state.seen_by(target).gaps())
             reader = RollUpReader(self._warehouse, rolling.through, target)
-            rolled = self._job.roll(reader, surroundings._replace(gaps=gaps))
+            rolled = self._job.roll(reader, server_facts._replace(gaps=gaps))
             self._write(rolled, target, gaps)
             for rows in rolled.kept:
                 rows.unpersist()
         if self._job.state is not None:
             self._note_written([self._job.state])
-        self._memory.note_rolling(Rolling(target, None))
+        self._state.note_rolling(Rolling(target, None))
         return target
 
-    def renew(self, surroundings: Surroundings) -> bool:
+    def renew(self, server_facts: ServerFacts) -> bool:
         """Makes the tables anew that depend on more than rows; False where that has to wait for a roll-up, or for a server.
 
         It is about no batch, so nothing is written down first: one that is cut short leaves the table as it was, or as it
         is to be, of the same batches.
         """
-        rolling = self._memory.rolling()
+        rolling = self._state.rolling()
         # Without the server's word limits would be lost, not renewed.
-        told = surroundings.missing_of is not None
+        told = server_facts.missing_of is not None
         if self._job.renew is None or rolling.target is not None or rolling.through < 0 or not told:
             return False
         reader = RollUpReader(self._warehouse, rolling.through, rolling.through)
-        for name, rows in self._job.renew(reader, surroundings._replace(gaps=self.gaps())).items():
+        for name, rows in self._job.renew(reader, server_facts._replace(gaps=self.gaps())).items():
             self._warehouse.replace_whole(self._job.table(name), rows, rolling.through, few=True)
             self._note_written([name])
         return True
 
     def gaps(self) -> tuple[Gap, ...]:
         """Rows that are missing, as far as is known."""
-        return tuple(self._memory.seen_by(self._memory.last_batch()).gaps())
+        return tuple(self._state.seen_by(self._state.last_batch()).gaps())
 
     def compact(self, *, everything: bool = False) -> Compacted:
         """Full spans and blocks; `everything`: nothing runs, and where there are many small directories they become one."""
-        through = self._memory.rolling().through
+        through = self._state.rolling().through
         done = Compacted(0, 0)
         for table in self._job.tables:
             if table.filling == "batches":
@@ -116,12 +116,12 @@ class Roller:
 
     def expire(self, keep: Keep, now: datetime, *, everything: bool = False) -> int:
         """Lets go of rows that are not to be kept; returns how many directories that changed."""
-        through = self._memory.rolling().through
+        through = self._state.rolling().through
         firsts = {table.name: keep.first_day(table, now) for table in self._job.tables}
         sources = [firsts[table.name] for table in self._job.tables if table.filling == "batches"]
         gone = max((day for day in sources if day is not None), default=None)
         if gone is not None:
-            self._memory.note_first_day(gone)
+            self._state.note_first_day(gone)
         changed = 0
         for table in self._job.tables:
             first_day = firsts[table.name]
@@ -143,7 +143,7 @@ class Roller:
         table = self._job.table
         for name, rows in rolled.added.items():
             self._warehouse.add_batch(table(name), target, rows, parts=1)
-        first_day = self._memory.first_day()
+        first_day = self._state.first_day()
         for name, (days, rows) in rolled.days.items():
             # A row that comes very late would take the place of a day whose other rows are gone.
             whole = [day for day in days if first_day is None or day >= first_day]
@@ -160,7 +160,7 @@ class Roller:
         """Those of them that are there: a table may have got no day yet."""
         for name in names:
             if self._warehouse.is_there(self._job.table(name)):
-                self._memory.note_table(name)
+                self._state.note_table(name)
 
     def _write_gaps(self, gaps: tuple[Gap, ...], target: int) -> None:
         if gaps == self._gaps:

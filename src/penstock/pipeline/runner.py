@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.pipeline.batches import BatchDone, Batches
-from penstock.pipeline.jobs.job import Job, Surroundings
+from penstock.pipeline.errors import PipelineError, in_short, python_was_lost, reason_of
+from penstock.pipeline.job_state import JobState
+from penstock.pipeline.jobs.job import Job, ServerFacts
 from penstock.pipeline.lost_tables import check_nothing_is_lost
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
+from penstock.pipeline.server_facts import server_facts_of
 from penstock.pipeline.shipping import check_cluster, is_cluster
-from penstock.pipeline.surroundings import surroundings_of
-from penstock.pipeline.trouble import PipelineError, in_short, python_was_lost, reason_of
 from penstock.pipeline.warehouse import places, swapping
 from penstock.pipeline.warehouse.expiry import FOR_EVER, Keep
 from penstock.pipeline.warehouse.files import Files
@@ -29,7 +29,7 @@ from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.lock import job_lock
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
-log = logging.getLogger("penstock.pipeline")
+logger = logging.getLogger("penstock.pipeline")
 
 _LOOK_SECONDS = 0.2
 _LAG_SECONDS = 1.0
@@ -116,9 +116,9 @@ class JobRun:
         self._options = options
         self._progress = progress
         self._watch = watch
-        self._memory = Memory(warehouse.files, job.name, warehouse.generation)
-        self._batches = Batches(warehouse, job, self._memory, self._batch_done)
-        self._roller = Roller(warehouse, job, self._memory)
+        self._state = JobState(warehouse.files, job.name, warehouse.generation)
+        self._batches = Batches(warehouse, job, self._state, self._batch_done)
+        self._roller = Roller(warehouse, job, self._state)
         self._expired: date | None = None
 
     def _batch_done(self, done: BatchDone) -> None:
@@ -152,7 +152,7 @@ class JobRun:
                     if tries >= _STARTS:
                         raise _given_up(error, tries) from None
                     why = in_short(str(error))
-                    log.warning(
+                    logger.warning(
                         "a Python process of Spark was late or lost (%(reason)s): starting again",
                         {"reason": why},
                     )
@@ -221,13 +221,13 @@ class JobRun:
         rolled = False
         # Twice where a crash cut the last one short: what came since is in none yet.
         while self._roller.behind():
-            around = surroundings_of(self._options.endpoint) if self._job.wants_queues else Surroundings()
+            around = server_facts_of(self._options.endpoint) if self._job.wants_queues else ServerFacts()
             if self._roller.roll(around) is None:
                 break
             self._progress.roll_ups += 1
             rolled = True
         if self._job.renew is not None and not rolled:
-            self._roller.renew(surroundings_of(self._options.endpoint))
+            self._roller.renew(server_facts_of(self._options.endpoint))
         self._note_missing()
 
     def _note_missing(self) -> None:

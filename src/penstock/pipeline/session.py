@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.class_archive import archive_options, quoted
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.java import find_java
 from penstock.pipeline.shipping import is_cluster, prepare_shipping, ship
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.workers.naming import name_python
 
 if TYPE_CHECKING:

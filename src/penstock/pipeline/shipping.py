@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

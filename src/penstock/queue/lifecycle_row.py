@@ -47,7 +47,7 @@ class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return sum(len(text) for text in texts if text is not None)
 
 
-class Place(NamedTuple):
+class PartitionName(NamedTuple):
     """What is the same for all rows of a partition."""
 
     queue: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
     partition_id: int
 
 
-def lifecycle_stream(place: Place, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
+def lifecycle_stream(place: PartitionName, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
     """The rows, numbered from the first one on, as one Arrow stream."""
     count = len(rows)
     columns: list[Cells] = [

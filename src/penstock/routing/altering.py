@@ -14,7 +14,7 @@ from penstock.cluster.layout.entries import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.layout.partition_settings import carried, share_of
+from penstock.cluster.layout.partition_settings import carried, settings_of_partition
 from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.reserved_queues import check_may_alter, check_may_be
 from penstock.model.settings import QueueSettings
@@ -96,7 +96,7 @@ def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
     That is what its queue says, read after the partition: somebody else may have changed the queue since, been answered, and
     rely on it. Who changes the queue after that writes to the partition later, and one of the two writes finds a conflict.
     """
-    share = share_of(queue.settings)
+    share = settings_of_partition(queue.settings)
     for _ in range(ATTEMPTS):
         stored: Stored = yield Look(partition_key(partition))
         if stored.value is None:
@@ -104,7 +104,7 @@ def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
         present: Stored = yield Look(queue_key(queue.name))
         if present.value is None or (says := decode_queue(present.value)).queue_id != queue.queue_id:
             return share  # it is deleted
-        share = share_of(says.settings)
+        share = settings_of_partition(says.settings)
         entry = decode_partition(stored.value)
         settings = carried(share, entry)
         if entry.settings == settings and entry.settings_version >= present.version:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.batch_parts import ordinal_of
 from penstock.routing.numbers import outward
-from penstock.routing.sharing_out import ordinal_of
 from penstock.steps.asking import ask_all
 from penstock.steps.step import Ask, Steps
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds

@@ -37,7 +37,7 @@ DEPARTED_AT_MOST = 4_096
 """So many queues that are gone are remembered, so that nobody waits for news of them."""
 
 
-class Home(NamedTuple):
+class PartitionOfQueue(NamedTuple):
     """The place of a partition in its queue."""
 
     queue_id: int
@@ -68,7 +68,7 @@ class ClusterMap:
         self._too_new: dict[str, str] = {}
         """Queues that only newer versions may serve, and the sentence that says so."""
         self._draining: set[str] = set()
-        self._homes: dict[int, Home] = {}
+        self._homes: dict[int, PartitionOfQueue] = {}
         self._listeners: list[Callable[[str], None]] = []
 
     # -- changes ---------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class ClusterMap:
             if (server := server_of(entry)) is not None:
                 self._servers[partition] = server
             self.census.count(entry)
-            self._homes[partition] = Home(entry.queue_id, entry.ordinal)
+            self._homes[partition] = PartitionOfQueue(entry.queue_id, entry.ordinal)
         elif before is not None and before.queue_id not in self._incarnations:
             self._homes.pop(partition, None)
 
@@ -137,7 +137,7 @@ class ClusterMap:
         self._departed.pop(entry.queue_id, None)
         self._incarnations[entry.queue_id] = entry
         for ordinal, partition in enumerate(entry.partitions):
-            self._homes[partition] = Home(entry.queue_id, ordinal)
+            self._homes[partition] = PartitionOfQueue(entry.queue_id, ordinal)
 
     def depart(self, queue_id: int) -> None:
         """An incarnation is no more, for certain."""
@@ -198,7 +198,7 @@ class ClusterMap:
         """Those that clients may use."""
         return (entry for entry in self._queues.values() if entry.state == "ready")
 
-    def home(self, partition: int) -> Home | None:
+    def home(self, partition: int) -> PartitionOfQueue | None:
         """Which queue a partition is part of; None where neither of them is there any more."""
         return self._homes.get(partition)
 

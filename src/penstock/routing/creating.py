@@ -22,7 +22,7 @@ from penstock.cluster.layout.entries import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.cluster.manager.placement import TooFewNodesError, first_entries, place
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
@@ -187,7 +187,11 @@ def _placed(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be created now: {error}"
         ) from None
     return first_entries(
-        placed, queue=name, queue_id=queue_id, settings=share_of(settings), made_ms=context.now_ms()
+        placed,
+        queue=name,
+        queue_id=queue_id,
+        settings=settings_of_partition(settings),
+        made_ms=context.now_ms(),
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.model.origin import Origin
 from penstock.model.runs import Runs
-from penstock.routing.cluster_map import Home, queue_name
+from penstock.routing.cluster_map import PartitionOfQueue, queue_name
 from penstock.routing.numbers import client_token, outward, outward_runs
 from penstock.wire.messages import (
     DeliveredBatch,
@@ -19,18 +19,18 @@ from penstock.wire.messages import (
     ReceiptOutcome,
 )
 
-FindHome = Callable[[int], Home | None]
+FindHome = Callable[[int], PartitionOfQueue | None]
 """Where a partition belongs; None where nobody remembers."""
 
 
-def delivery(given: Delivery, home: Home, find: FindHome) -> Delivery:
+def delivery(given: Delivery, home: PartitionOfQueue, find: FindHome) -> Delivery:
     """What a partition delivered."""
     return Delivery(
         client_token(home.queue_id, given.token), given.until_ms, batches(given.batches, home.ordinal, find)
     )
 
 
-def queue_delivery(given: Delivery, home: Home, find: FindHome) -> QueueDelivery:
+def queue_delivery(given: Delivery, home: PartitionOfQueue, find: FindHome) -> QueueDelivery:
     """The same as part of the answer to a receive from several queues."""
     said = delivery(given, home, find)
     return QueueDelivery(home.queue_id, said.token, said.until_ms, said.batches)

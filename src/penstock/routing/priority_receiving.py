@@ -10,7 +10,7 @@ from penstock.cluster.layout.entries import QueueEntry
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing import outward_answers
-from penstock.routing.cluster_map import Home
+from penstock.routing.cluster_map import PartitionOfQueue
 from penstock.routing.context import RoutingContext
 from penstock.routing.unheard import known
 from penstock.steps.asking import expected, give_back, has_messages
@@ -97,7 +97,7 @@ def _wait(context: RoutingContext, sources: Sequence[_Source], request: ReceiveA
         return Reply(GroupDelivery([]))
     place, reply = first
     source, ordinal = places[place]
-    home = Home(source.queue.queue_id, ordinal)
+    home = PartitionOfQueue(source.queue.queue_id, ordinal)
     given = outward_answers.queue_delivery(expected(reply, Delivery), home, context.map.home)
     return Reply(GroupDelivery([given]), reply.body)
 
@@ -168,7 +168,7 @@ def _take(
     given = expected(outcome, Delivery)
     if not given.batches:
         return 0
-    home = Home(source.queue.queue_id, ordinal)
+    home = PartitionOfQueue(source.queue.queue_id, ordinal)
     deliveries.append(outward_answers.queue_delivery(given, home, context.map.home))
     bodies.append(bytes(outcome.body))
     return sum(batch.count for batch in given.batches)

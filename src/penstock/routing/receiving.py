@@ -11,7 +11,7 @@ import msgspec
 from penstock.cluster.layout.entries import QueueEntry
 from penstock.model.errors import PenstockError
 from penstock.routing import outward_answers
-from penstock.routing.cluster_map import Home
+from penstock.routing.cluster_map import PartitionOfQueue
 from penstock.routing.context import RoutingContext
 from penstock.routing.unheard import known
 from penstock.steps.asking import answer_to, expected, give_back, has_messages
@@ -76,4 +76,6 @@ def _reply(
 ) -> Reply:
     if not given.batches:
         return Reply(NOTHING)
-    return Reply(outward_answers.delivery(given, Home(queue.queue_id, ordinal), context.map.home), body)
+    return Reply(
+        outward_answers.delivery(given, PartitionOfQueue(queue.queue_id, ordinal), context.map.home), body
+    )

@@ -16,19 +16,19 @@ from penstock.model.batch import DEDUPLICATION, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import ELSEWHERE
 from penstock.model.runs import count_of
-from penstock.routing.claiming import Claims, is_claimed
-from penstock.routing.context import RoutingContext
-from penstock.routing.numbers import outward_runs
-from penstock.routing.send_turns import Turn
-from penstock.routing.sharing_out import (
-    Place,
-    Share,
+from penstock.routing.batch_parts import (
+    BatchPart,
+    DuplicateOf,
     needs_splitting,
     ordinal_of_batch,
     share_out,
     together,
     without,
 )
+from penstock.routing.claiming import Claims, is_claimed
+from penstock.routing.context import RoutingContext
+from penstock.routing.numbers import outward_runs
+from penstock.routing.send_turns import Turn
 from penstock.steps.asking import answer_to, expected, raised
 from penstock.steps.step import Ask, AskAll, Outcome, Reply, Steps
 from penstock.wire.messages import Send, SendResult
@@ -74,7 +74,7 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
 def _send_shares(
     context: RoutingContext,
     queue: QueueEntry,
-    shares: list[Share],
+    shares: list[BatchPart],
     request: Send,
     batch: Batch,
     turn: Turn | None,
@@ -85,7 +85,7 @@ def _send_shares(
         _check_sizes(queue, batch)  # before anything is stored or claimed
         _check_counters(request, batch)
     claims = Claims(queue)
-    known: dict[int, int | Place] = {}
+    known: dict[int, int | DuplicateOf] = {}
     if has_ids:
         known = yield from _sent_elsewhere(claims, batch, shares)
         shares = without(shares, known, batch.count, numbered=request.producer > 0)
@@ -126,8 +126,8 @@ def _is_of_one(result: SendResult, count: int) -> bool:
 
 
 def _without_notes(
-    shares: Sequence[Share], outcomes: Sequence[Outcome], count: int
-) -> tuple[list[Share], list[Outcome]]:
+    shares: Sequence[BatchPart], outcomes: Sequence[Outcome], count: int
+) -> tuple[list[BatchPart], list[Outcome]]:
     """Leaves out shares without a message that their partitions cannot remember: a node of an earlier version refuses them.
 
     What is acknowledged of them is stored elsewhere, and was found there.
@@ -175,7 +175,9 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
     raise PenstockError(code, f"a part of the batch is stored, and another part was refused: {error.message}")
 
 
-def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> Steps[dict[int, int | Place]]:
+def _sent_elsewhere(
+    claims: Claims, batch: Batch, shares: Sequence[BatchPart]
+) -> Steps[dict[int, int | DuplicateOf]]:
     """By place in the batch: messages whose ids were sent to other partitions, or come earlier in the batch for another."""
     names = batch.names(DEDUPLICATION) or ()
     ordinals = [0] * batch.count
@@ -183,10 +185,10 @@ def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> St
         for place in share.places if share.places is not None else range(batch.count):
             ordinals[place] = share.ordinal
     firsts: dict[bytes, int] = {}
-    twins: dict[int, int | Place] = {}
+    twins: dict[int, int | DuplicateOf] = {}
     for place, name in enumerate(names):
         if is_claimed(name) and ordinals[firsts.setdefault(name, place)] != ordinals[place]:
-            twins[place] = Place(firsts[name])
+            twins[place] = DuplicateOf(firsts[name])
     if not firsts:
         return {}
     found = yield from claims.claim({name: ordinals[place] for name, place in firsts.items()})
@@ -217,10 +219,10 @@ def _outward(ordinal: int, result: SendResult) -> Reply:
 def _ask(
     context: RoutingContext,
     queue: QueueEntry,
-    share: Share,
+    share: BatchPart,
     request: Send,
     batch: Batch,
-    known: Mapping[int, int | Place],
+    known: Mapping[int, int | DuplicateOf],
 ) -> Ask:
     partition = queue.partitions[share.ordinal]
     numbered = _numbered(context, partition, request)

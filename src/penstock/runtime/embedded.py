@@ -55,6 +55,6 @@ class EmbeddedServer:
     @property
     def sqs_url(self) -> str:
         """What SDKs of AWS take as their endpoint."""
-        if self.broker.front_door is None:
+        if self.broker.sqs_server is None:
             raise SettingError("SQS is turned off (sqs.listen), so there is no endpoint for SDKs")
-        return self.broker.front_door.url
+        return self.broker.sqs_server.url

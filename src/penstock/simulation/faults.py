@@ -16,7 +16,7 @@ from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.own_dice import own_dice
 from penstock.simulation.schedule import Schedule
-from penstock.simulation.sector_hunts import SectorHunter, draw_sector_hunt
+from penstock.simulation.targeted_sectors import SectorHunter, draw_sector_hunt
 from penstock.simulation.workload.stage import Stage
 from penstock.storage.errors import StorageError
 

@@ -70,7 +70,7 @@ class Machine:
         self.name = "machine"
         self.identity = Identity("simulated", random.randbytes(32))
         self.starts = 0
-        self.observer: Callable[[AppendedRecord], None] = lambda record: None
+        self.on_append: Callable[[AppendedRecord], None] = lambda record: None
         self.opening: list[Callable[[SimulatedDisk], None]] = []
         """Called before each start, with what the process will find."""
         self.booted: list[Callable[[Node], None]] = []
@@ -120,7 +120,7 @@ class Machine:
         try:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)
-            store.observer = self.observer
+            store.on_append = self.on_append
             store.before_append, store.reserve_begun = self._before_append, self.refusals.reserve_begun
             self.clock.started()
             environment = Environment("simulated", "simulated", lambda: (0.0, 0), self._read_clock)

@@ -26,13 +26,13 @@ class AppendedRecord(NamedTuple):
 
 
 class ObservedStore(Store):
-    """The real store; `observer` sees every append after it was made, `before_append` may raise before it is."""
+    """The real store; `on_append` sees every append after it was made, `before_append` may raise before it is."""
 
     before_append: Callable[[int, int, bytes, bool], None] | None = None
     """Asked with the kind of the entry, the partition, the head, and whether it may use the journal's reserve."""
     reserve_begun: Callable[[], None] = staticmethod(lambda: None)
     """Told when the journal goes on in the last file that is ready: what sends may not use, and deletes may."""
-    observer: Callable[[AppendedRecord], None] | None = None
+    on_append: Callable[[AppendedRecord], None] | None = None
     is_foreign: Callable[[int], bool] = staticmethod(lambda partition: False)
     """Whether what is appended to a partition comes from another node."""
 
@@ -104,6 +104,6 @@ class ObservedStore(Store):
         if payload and reserve and not self.is_foreign(partition):
             # With what the entry costs beside the messages: they may move one by one.
             self._moved_bytes[1] += self.unflushed_bytes - before
-        if self.observer is not None:
-            self.observer(AppendedRecord(position, partition, index, head, b"".join(payload)))
+        if self.on_append is not None:
+            self.on_append(AppendedRecord(position, partition, index, head, b"".join(payload)))
         return position

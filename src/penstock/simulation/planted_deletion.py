@@ -10,7 +10,7 @@ from penstock.backend.send import moves
 from penstock.model.records import Dropped
 from penstock.model.runs import runs_of
 from penstock.queue.decisions import move as moving
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import taking_apart
 from penstock.queue.state import states
@@ -26,7 +26,7 @@ from penstock.wire.peer_messages import MovedIn
 def forgets_delayed() -> Sequence[Patch]:
     """Delayed messages go with their queue, whether it has a dead-letter queue or not."""
 
-    def rescue(partition: Partition, now_ms: int) -> list[Written]:
+    def rescue(partition: Partition, now_ms: int) -> list[PendingRecord]:
         return []
 
     return [(moving, "rescue", rescue)]
@@ -52,7 +52,7 @@ def drop_ready(parts: NodeParts, partition: Partition, now_ms: int) -> None:
         number for number in range(1, table.next) if table.state(number) & states.STATE_BITS == states.READY
     ]
     if ready:
-        parts.write(partition, [Written(Dropped(runs_of(ready), now_ms))])
+        parts.write(partition, [PendingRecord(Dropped(runs_of(ready), now_ms))])
 
 
 def removes_what_moves() -> Sequence[Patch]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.backend.lifecycle import reports as lifecycle_reports
 from penstock.queue.lifecycle import Lifecycle
-from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
+from penstock.queue.lifecycle_row import LifecycleRow, PartitionName, lifecycle_stream
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.building import Builder
 from penstock.simulation.scenario import Scenario
@@ -28,7 +28,7 @@ def follows_through_crashes(scenario: Scenario) -> bool:
 def reports_lose_a_row() -> Sequence[Patch]:
     """The last row of a report is not in it."""
 
-    def stream(place: Place, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
+    def stream(place: PartitionName, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
         return real(place, first_number, rows[:-1] if len(rows) > 3 else rows)
 
     real = lifecycle_stream

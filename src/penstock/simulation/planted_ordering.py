@@ -18,7 +18,7 @@ from penstock.ordering.timestamp_id import BEFORE_ALL
 from penstock.ordering.window_sorter import Accepted, WindowSorter
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import stamping
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.stamping import Stamping
 from penstock.queue.log import groups as log_groups
 from penstock.queue.log.index import LogIndex
@@ -75,9 +75,9 @@ def late_ones_are_sorted_in() -> Sequence[Patch]:
 
 
 def late_ones_are_dropped() -> Sequence[Patch]:
-    def late_move(partition: Partition, record: Sent, batch: Batch, stamps: Stamping) -> Written:
+    def late_move(partition: Partition, record: Sent, batch: Batch, stamps: Stamping) -> PendingRecord:
         moved = real(partition, record, batch, stamps)
-        return Written(Expired(getattr(moved.record, "runs", []), "retention", record.sent_ms))
+        return PendingRecord(Expired(getattr(moved.record, "runs", []), "retention", record.sent_ms))
 
     real = stamping.late_move
     return [(sending, "late_move", late_move)]

@@ -23,7 +23,7 @@ from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Outcome, Written
+from penstock.queue.decisions.decision import Outcome, PendingRecord
 from penstock.queue.decisions.receipts import ReceiptSeal
 from penstock.queue.partition import Partition
 from penstock.queue.ready.groups import FifoGroups
@@ -94,7 +94,7 @@ def refused_sends_are_acknowledged(code: ErrorCode) -> Sequence[Patch]:
 
 
 def full_disk_refuses_deletes() -> Sequence[Patch]:
-    def write(self: Logbook, partition: Partition, decided: Sequence[Written]) -> None:
+    def write(self: Logbook, partition: Partition, decided: Sequence[PendingRecord]) -> None:
         self.check_room_for_send()
         real(self, partition, decided)
 
@@ -251,7 +251,7 @@ def departs_before_arrival() -> Sequence[Patch]:
 
 
 def moves_do_not_arrive() -> Sequence[Patch]:
-    def arrive(*arguments: object) -> list[Written]:
+    def arrive(*arguments: object) -> list[PendingRecord]:
         return []
 
     return [(moving, "arrive", arrive)]

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.scenario import Scenario
-from penstock.simulation.sector_hunts import SectorHunt, draw_sector_hunt
+from penstock.simulation.targeted_sectors import SectorHunt, draw_sector_hunt
 from penstock.storage import recovery
 from penstock.storage.disk import DiskFailedError, File
 from penstock.storage.entry import decode_header

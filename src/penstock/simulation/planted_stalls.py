@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.backend.node.request_handlers import RequestDesk
+from penstock.backend.node.request_handlers import RequestHandlers
 from penstock.queue.state.producers import ProducerTable
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.scenario import Scenario
@@ -22,7 +22,7 @@ def older_connections_know_less() -> Sequence[Patch]:
     came: dict[tuple[int, int, int], int] = {}
     present = [0, 0]
 
-    def take(self: RequestDesk, connection: int, request_id: int, request: Any, *others: Any) -> Any:
+    def take(self: RequestHandlers, connection: int, request_id: int, request: Any, *others: Any) -> Any:
         present[:] = (connection, request.queue_id) if isinstance(request, Send) else (0, 0)
         answer = real_take(self, connection, request_id, request, *others)
         if isinstance(request, Send):
@@ -36,5 +36,5 @@ def older_connections_know_less() -> Sequence[Patch]:
             return "new"
         return real_find(self, producer, number)
 
-    real_take, real_find = RequestDesk.take, ProducerTable.find
-    return [(RequestDesk, "take", take), (ProducerTable, "find", find)]
+    real_take, real_find = RequestHandlers.take, ProducerTable.find
+    return [(RequestHandlers, "take", take), (ProducerTable, "find", find)]

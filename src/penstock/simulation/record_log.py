@@ -12,7 +12,7 @@ class RecordLog:
     def __init__(self, logs: dict[int, list[AppendedRecord]]) -> None:
         self._logs = logs
 
-    def observer(self, record: AppendedRecord) -> None:
+    def on_append(self, record: AppendedRecord) -> None:
         """The node wrote a record."""
         log = self._logs.setdefault(record.partition, [])
         del log[record.number - 1 :]

@@ -40,7 +40,7 @@ class Replica:
         self._committed_position = 0
         self._damaged: set[int] = set()
 
-    def observer(self, boot: int, record: AppendedRecord) -> None:
+    def on_append(self, boot: int, record: AppendedRecord) -> None:
         """The node wrote a record."""
         self._log.append(_Logged(boot, record))
 

@@ -110,7 +110,7 @@ class World:
         self.opened_ledger = OpenedLedger(machine.identity.seed)
         self.violations: list[Violation] = []
         self.visitor = IdleVisitor(self.stage, Random(f"{seed} visits")) if scenario.has_visitor else None
-        machine.observer = self._record_written
+        machine.on_append = self._record_written
         machine.opening.append(self.opened_ledger.opening)
         machine.booted.append(self._check_recovery)
         machine.going_down += [self._note_committed, self.faults.watch]
@@ -215,8 +215,8 @@ class World:
     # -- checks on the way -----------------------------------------------------------------------------------
 
     def _record_written(self, record: AppendedRecord) -> None:
-        self.replica.observer(self.machine.starts, record)
-        self.record_log.observer(record)
+        self.replica.on_append(self.machine.starts, record)
+        self.record_log.on_append(record)
         self.opened_ledger.appended(record)
 
     def _note_committed(self, store: ObservedStore) -> None:

@@ -21,7 +21,7 @@ from penstock.usage.spool import LEAST_BYTES, NO_ROOM, Spool
 from penstock.usage.spool_files import RingInMemory, SpoolFiles
 from penstock.usage.stranger_rows import StrangerRows
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BATCH_EVENTS = 512
 """Turning so many into Arrow takes a good half millisecond from the requests."""
@@ -154,7 +154,7 @@ class UsageCollector:
                 return batch
             given_up = self._left.pop(0)
             if given_up.is_damaged:
-                log.warning(
+                logger.warning(
                     "the rest of the usage rows that %(process)s left is damaged, as after a power cut, and is dropped; the log "
                     "shows a gap where requests are missing",
                     {"process": given_up.name},
@@ -194,7 +194,7 @@ class UsageCollector:
         self._reported += len(batch.rows) - skipped
         if self._full:
             self._full = False
-            log.warning(
+            logger.warning(
                 "usage is recorded again; %(requests)d requests are missing since the start, and the "
                 "usage log shows where",
                 {"requests": self._dropped},
@@ -219,7 +219,7 @@ class UsageCollector:
         self._dropped += count
         if not self._full and not self._closed:
             self._full = True
-            log.warning(
+            logger.warning(
                 "usage is not recorded: the usage log accepts nothing, and %(directory)s is full. "
                 "Requests are still served; missing records are counted",
                 {"directory": self._files.place},
@@ -228,7 +228,7 @@ class UsageCollector:
     def _skip(self, count: int, *, own: bool = True) -> None:
         """Rows that cannot be written or converted are missing from now on."""
         self._dropped += count if own else 0
-        log.warning(
+        logger.warning(
             "%(requests)d usage records cannot be converted and are left out; the usage log shows a "
             "gap where they are missing. This is a defect of Penstock; please report it",
             {"requests": count},
@@ -240,7 +240,7 @@ class UsageCollector:
             try:
                 file = self._files.take(name)
             except (OSError, ValueError) as error:
-                log.warning(
+                logger.warning(
                     "could not read the usage records in %(spool)s of %(directory)s: %(error)s",
                     {"spool": name, "directory": self._files.place, "error": error},
                 )
@@ -255,7 +255,7 @@ class UsageCollector:
         try:
             return Spool.begin(self._files.make(name, size), self.front_end, self._producer)
         except OSError as error:
-            log.warning(
+            logger.warning(
                 "cannot store usage in %(directory)s: %(error)s. Requests are still served, but usage "
                 "records that are not in the log yet are lost if this process is killed",
                 {"directory": self._files.place, "error": error.strerror or error},
@@ -275,7 +275,7 @@ def _readable(spool: Spool) -> Iterator[_Block]:
         try:
             rows = [event.row() for event in _events_in(entry.data)]
         except msgspec.MsgspecError as error:
-            log.warning(
+            logger.warning(
                 "could not read some of the usage records that %(spool)s left: %(error)s",
                 {"spool": spool.name, "error": error},
             )

@@ -9,7 +9,7 @@ import pytest
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.jobs.capacity import by_hour, forecasts, growth, partial_counts
 from penstock.pipeline.jobs.capacity_forecast import Growth, forecast, recommended_partitions
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from tests.pipeline.rows import NOON, Partition, lifecycle_frame
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_growth_is_what_came_less_what_went(spark: SparkSession) -> None:
 
 
 def test_queues_that_only_the_server_knows_are_there_too() -> None:
-    around = Surroundings(NOON_US, ({"name": "quiet", "messages": 3, "bytes": 30, "partitions": 2},))
+    around = ServerFacts(NOON_US, ({"name": "quiet", "messages": 3, "bytes": 30, "partitions": 2},))
     found = forecasts([Growth("gone", 5, 1.0, 1.0, 1.0)], around)
     assert [(one.queue, one.messages, one.partitions) for one in found] == [("quiet", 3, 2)]
 
@@ -82,7 +82,7 @@ def test_growth_that_nobody_knows_is_not_said_to_be_none() -> None:
         {"name": "still", "followed": True, **limits},
     )
     grown = [Growth("followed", 50, 10.0, 10.0, 1.0), Growth("once", 50, 10.0, 1e6, 1e6)]
-    found = {one.queue: one for one in forecasts(grown, Surroundings(NOON_US, queues))}
+    found = {one.queue: one for one in forecasts(grown, ServerFacts(NOON_US, queues))}
     for name in ("once", "never", "full"):
         one = found[name]
         assert (one.messages_per_hour, one.bytes_per_hour) == (None, None)
@@ -101,5 +101,5 @@ def test_growth_that_nobody_knows_is_not_said_to_be_none() -> None:
 def test_the_disk_is_forecast_by_followed_queues_alone() -> None:
     queues = ({"name": "followed", "followed": True}, {"name": "once", "followed": False})
     grown = [Growth("followed", 5, 10.0, 10.0, 1.0), Growth("once", 5, 10.0, 1e6, 1.0)]
-    around = Surroundings(NOON_US, queues, disk_free_bytes=500, disk_total_bytes=1000)
+    around = ServerFacts(NOON_US, queues, disk_free_bytes=500, disk_total_bytes=1000)
     assert [(one.limit, one.hours_to_full) for one in forecasts(grown, around)] == [("disk", 3.0)] * 2

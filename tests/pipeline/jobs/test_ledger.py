@@ -9,7 +9,7 @@ import pytest
 from penstock.columnar.lifecycle import Change
 from penstock.frontend.messages.message_id import message_id
 from penstock.pipeline.jobs import ledger_tables as tables
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from penstock.pipeline.jobs.ledger import check_everything, judged, new_messages, open_messages
 from penstock.pipeline.jobs.ledger_hours import begun_counts, by_hour, ended_counts
 from penstock.pipeline.local_rows import local_rows
@@ -18,15 +18,15 @@ from tests.pipeline.rows import NOON, Partition, lifecycle_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-AT_NOON = Surroundings(now_us=int(NOON.timestamp() * 1e6))
+AT_NOON = ServerFacts(now_us=int(NOON.timestamp() * 1e6))
 
 
-def found_in(spark: SparkSession, partition: Partition, around: Surroundings = AT_NOON) -> list[Row]:
+def found_in(spark: SparkSession, partition: Partition, around: ServerFacts = AT_NOON) -> list[Row]:
     found = check_everything(lifecycle_frame(spark, partition.rows), around)
     return sorted(found.collect(), key=lambda row: (row["kind"], row["sequence"] or 0))
 
 
-def all_known(spark: SparkSession, partition: Partition, around: Surroundings = AT_NOON) -> DataFrame:
+def all_known(spark: SparkSession, partition: Partition, around: ServerFacts = AT_NOON) -> DataFrame:
     """What a first roll-up knows, if it sees all rows."""
     rows = lifecycle_frame(spark, partition.rows)
     return judged(new_messages(rows, local_rows(spark, [], tables.STATE.file_schema())), rows, rows, around)

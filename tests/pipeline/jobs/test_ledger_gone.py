@@ -10,7 +10,7 @@ import pytest
 
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.jobs import ledger_tables as tables
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from penstock.pipeline.jobs.ledger import JOB, judged, new_messages, still_there
 from penstock.pipeline.jobs.ledger_gone import absence, gone_findings
 from penstock.pipeline.local_rows import local_rows
@@ -26,7 +26,7 @@ OTHER, BACK = (
 )
 
 
-def around(hours: float, *queues: dict[str, Any], asked: bool = True) -> Surroundings:
+def around(hours: float, *queues: dict[str, Any], asked: bool = True) -> ServerFacts:
     """So long after noon. The server has just these queues, and names only one of them: the list of one account."""
     there = {int(queue["queue_id"]) for queue in queues}
 
@@ -34,7 +34,7 @@ def around(hours: float, *queues: dict[str, Any], asked: bool = True) -> Surroun
         return frozenset(queue_id for _, queue_id in named if queue_id not in there)
 
     now_us = int((NOON + hours * HOUR).timestamp() * 1e6)
-    return Surroundings(now_us, queues[:1], missing_of=missing_of if asked else None)
+    return ServerFacts(now_us, queues[:1], missing_of=missing_of if asked else None)
 
 
 class Told(NamedTuple):
@@ -73,12 +73,12 @@ class Tables:
 
 
 def roll(
-    spark: SparkSession, rows: list[dict[str, Any]], surroundings: Surroundings, before: Told | None = None
+    spark: SparkSession, rows: list[dict[str, Any]], server_facts: ServerFacts, before: Told | None = None
 ) -> Told:
     """As much of a roll-up as it takes."""
     reader = Tables(spark, rows, before)
     new, state = reader.new_rows(tables.ROWS), reader.all_rows(tables.STATE)
-    known = judged(new_messages(new, state), new, new, surroundings, absence(new, state, surroundings))
+    known = judged(new_messages(new, state), new, new, server_facts, absence(new, state, server_facts))
     known = known.persist()
     told = _told(spark, known.where(still_there()), gone_findings(known), rows, before)
     known.unpersist()
@@ -86,10 +86,10 @@ def roll(
 
 
 def whole_roll(
-    spark: SparkSession, rows: list[dict[str, Any]], surroundings: Surroundings, before: Told
+    spark: SparkSession, rows: list[dict[str, Any]], server_facts: ServerFacts, before: Told
 ) -> Told:
     """All of it, as the job does it."""
-    rolled = JOB.roll(Tables(spark, rows, before), surroundings)
+    rolled = JOB.roll(Tables(spark, rows, before), server_facts)
     found, state = rolled.added[tables.FINDINGS.name], rolled.whole[tables.STATE.name]
     told = _told(spark, state, found, rows, before)
     for frame in rolled.kept:

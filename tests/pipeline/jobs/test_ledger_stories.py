@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.pipeline.jobs import ledger_tables as tables
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from penstock.pipeline.jobs.ledger import JOB, check_everything
 from penstock.pipeline.jobs.ledger_gaps import Extent, extents
 from penstock.pipeline.local_rows import local_rows
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 HALF_A_DAY_LATER_US = int(NOON.timestamp() * 1e6) + 12 * 3_600_000_000
 
 
-def around(gaps: Iterable[Gap]) -> Surroundings:
-    return Surroundings(HALF_A_DAY_LATER_US, KNOWN_QUEUES, gaps=tuple(gaps))
+def around(gaps: Iterable[Gap]) -> ServerFacts:
+    return ServerFacts(HALF_A_DAY_LATER_US, KNOWN_QUEUES, gaps=tuple(gaps))
 
 
 def by_story(stories: dict[str, Story], found: list[Row]) -> dict[str, list[tuple[str, int | None]]]:

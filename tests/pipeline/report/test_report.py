@@ -9,13 +9,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.jobs import capacity, dead_letters, ledger_tables, usage
 from penstock.pipeline.report.message_sections import MOST
 from penstock.pipeline.report.page import number, text_table
 from penstock.pipeline.report.plot import Series, line_plot, nice_ceiling
 from penstock.pipeline.report.report import report
 from penstock.pipeline.report.usage_section import percentile
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.arrow_files import arrow_uri
 from tests.pipeline.report.warehouse_files import write_table
 

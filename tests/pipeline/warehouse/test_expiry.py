@@ -13,10 +13,10 @@ import typer
 from penstock.cli.pipeline.place import keep_of
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.compacting import compact_job
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.catalogue import JOBS
-from penstock.pipeline.jobs.job import Job, Rolled, Surroundings, gap_table
+from penstock.pipeline.jobs.job import Job, Rolled, ServerFacts, gap_table
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse import swapping
@@ -131,7 +131,7 @@ def test_of_numbered_rows_only_the_first_go(
 def test_what_comes_late_does_not_take_the_place_of_a_day_that_is_kept(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    def roll(reader: Any, surroundings: Surroundings) -> Rolled:
+    def roll(reader: Any, server_facts: ServerFacts) -> Rolled:
         days = reader.new_days(PARTS)
         return Rolled(days={DAILY.name: (days, reader.all_rows(PARTS).where("day >= '2026-01-01'"))})
 
@@ -139,11 +139,11 @@ def test_what_comes_late_does_not_take_the_place_of_a_day_that_is_kept(
     job = Job("test", "Test.", "test", USAGE, "front_end", (DAILY, gaps, PARTS), lambda rows: {}, roll)
     files = Files(spark, str(tmp_path))
     generation = begin_generation(files, Files(spark, str(tmp_path / "checkpoint")), job.name, job.tables)
-    warehouse, memory = Warehouse(spark, files, generation), Memory(files, job.name, generation)
+    warehouse, memory = Warehouse(spark, files, generation), JobState(files, job.name, generation)
     roller = Roller(warehouse, job, memory)
     warehouse.add_batch(PARTS, 0, rows(spark, (1, 40), (2, 0)), parts=1)
     memory.finish_batch(0, Seen())
-    roller.roll(Surroundings())
+    roller.roll(ServerFacts())
     assert seen(tmp_path, "daily") == [1, 2]
     keep = Keep(timedelta(days=30), ((DAILY.name, timedelta(days=365)),))
     done = compact_job(spark, job, str(tmp_path), keep, TODAY)
@@ -152,7 +152,7 @@ def test_what_comes_late_does_not_take_the_place_of_a_day_that_is_kept(
     assert (seen(tmp_path, "parts"), seen(tmp_path, "daily")) == ([2], [1, 2])
     warehouse.add_batch(PARTS, 1, rows(spark, (7, 40), (8, 0)), parts=1)
     memory.finish_batch(1, Seen())
-    roller.roll(Surroundings())
+    roller.roll(ServerFacts())
     assert seen(tmp_path, "daily") == [1, 2, 8]
 
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline.place import pipeline_errors
-from penstock.pipeline.memory import Memory
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.warehouse.compaction import compact
 from penstock.pipeline.warehouse.expiry import expire
@@ -44,7 +44,7 @@ def test_a_warehouse_of_which_only_hadoop_knows_where_it_is(spark: SparkSession,
     checkpoint = Files(spark, files.uri("_checkpoints/test"))
     with job_lock(files.local, "test"):
         generation = begin_generation(files, checkpoint, "test", [EVENTS, TOTALS])
-        warehouse, memory = Warehouse(spark, files, generation), Memory(files, "test", generation)
+        warehouse, memory = Warehouse(spark, files, generation), JobState(files, "test", generation)
         for batch, day in enumerate((1, 2)):
             rows = spark.sql(f"select {batch} as value, date'2026-11-0{day}' as day")
             assert warehouse.add_batch(EVENTS, batch, rows, parts=1)

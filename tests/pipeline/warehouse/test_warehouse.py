@@ -13,10 +13,10 @@ import duckdb
 import pandas as pd
 import pytest
 
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.job_state import JobState
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import Seen
-from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import files as files_module
 from penstock.pipeline.warehouse import places, swapping
 from penstock.pipeline.warehouse.compaction import compact
@@ -336,7 +336,7 @@ def test_a_word_that_is_damaged_is_named_and_a_rebuild_goes_without_it(
 def test_what_a_job_remembers_is_named_where_it_is_damaged(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    memory = Memory(Files(spark, str(tmp_path)), "job", "g1")
+    memory = JobState(Files(spark, str(tmp_path)), "job", "g1")
     memory.finish_batch(0, Seen())
     (tmp_path / "_state/job/g1" / name).write_text('{"cut sho')
     with pytest.raises(PipelineError, match=f"{name} is damaged"):

@@ -232,12 +232,12 @@ async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
                 said.set()
 
     watch = Watch()
-    cluster_streams.log.addHandler(watch)
+    cluster_streams.logger.addHandler(watch)
     try:
         if not any(text in line for line in caplog.messages):
             await said.wait()
     finally:
-        cluster_streams.log.removeHandler(watch)
+        cluster_streams.logger.removeHandler(watch)
 
 
 # -- names -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock.metadata.users.administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.runtime.processes.shared_services import Records
+from penstock.runtime.processes.shared_services import SharedServices
 from penstock.wire.messages import ListQueues, QueueList
 from tests.runtime.cluster.readers.cluster import readable_cluster
 from tests.runtime.harness import async_test, until
@@ -25,8 +25,8 @@ OWN = {
 }
 
 
-def is_known(records: Records, key_id: str) -> bool:
-    return records.users.find_key(key_id) is not None
+def is_known(shared: SharedServices, key_id: str) -> bool:
+    return shared.users.find_key(key_id) is not None
 
 
 async def names(client: penstock.Client, prefix: str = "") -> list[str]:
@@ -136,11 +136,11 @@ async def test_front_ends_of_a_cluster_show_an_account_its_own_queues(tmp_path: 
             for number in range(3):
                 await anybody.create_queue(f"{ONE}.us-east-1.orders-{number}")
                 await anybody.create_queue(f"{TWO}.us-east-1.orders-{number}")
-        records = cluster.front_end._records
+        shared = cluster.front_end._shared
         users = UserAdministration(cluster.front_end._store, secrets.token_bytes, lambda: 1)
         for name, account in (("ada", HOME), ("one", ONE)):
-            _, made, secret = await users.create_user(name, account, True, {}, records.users._master_key)
-            await until(partial(is_known, records, made.key_id))
+            _, made, secret = await users.create_user(name, account, True, {}, shared.users._master_key)
+            await until(partial(is_known, shared, made.key_id))
             async with penstock.connect(url, access_key=made.key_id, secret_key=secret) as client:
                 if account == HOME:
                     assert await names(client) == []

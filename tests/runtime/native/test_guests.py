@@ -106,12 +106,12 @@ async def test_text_that_is_not_utf_8_harms_nobody(tmp_path: Path) -> None:
     async with house(tmp_path) as there:
         root = await there.user("ada", root=True)
         stranger = await RawClient.connect(there.server.port, hello=False)
-        guest = await raw(there, root)
-        for client in (stranger, guest):
+        admitted = await raw(there, root)
+        for client in (stranger, admitted):
             for head in (b"\xa1\x80", b"\x92\x07\xa1\x80", b"\x93\x01\x91\x01\xa1\x80"):
                 client.writer.writelines(encode_frame(9, head))
                 assert isinstance(await client.answer(), Failed)
-        assert await guest.ask(Ping()) == Done()
+        assert await admitted.ask(Ping()) == Done()
 
 
 @async_test

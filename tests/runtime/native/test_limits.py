@@ -132,7 +132,7 @@ def test_credit_is_paid_for_and_never_more_is_owed_than_a_burst() -> None:
 
 
 async def limit(there: House, key: str, rate: float, burst: int) -> None:
-    store = there._records._store
+    store = there._shared._store
     assert store is not None
     await there.heard(key, store.put(key, encode(RequestLimit(rate, burst))))
 
@@ -212,6 +212,6 @@ async def test_a_subscription_that_a_limit_refuses_begins_when_it_may(tmp_path: 
 @async_test
 async def test_both_protocols_count_together(tmp_path: Path) -> None:
     async with house(tmp_path) as there:
-        front_door = there.server.broker.front_door
-        assert front_door is not None
-        assert front_door._front._services.throttle is there._records.throttle
+        sqs_server = there.server.broker.sqs_server
+        assert sqs_server is not None
+        assert sqs_server._front._services.throttle is there._shared.throttle

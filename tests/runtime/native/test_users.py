@@ -38,43 +38,43 @@ class House:
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.server = server
-        assert server.broker.records is not None
-        self._records = server.broker.records
+        assert server.broker.shared is not None
+        self._shared = server.broker.shared
         self.events: list[UsageEvent] = []
-        record_all = self._records.usage.record_all
+        record_all = self._shared.usage.record_all
 
         def seen(rows: list[Row]) -> None:
             self.events += [UsageEvent(*row) for row in rows]
             record_all(rows)
 
-        self._records.usage.record_all = seen  # type: ignore[method-assign]  # to look over its shoulder
+        self._shared.usage.record_all = seen  # type: ignore[method-assign]  # to look over its shoulder
 
     @property
     def users(self) -> UserAdministration:
         """Changes users behind the server's back, as the command line does; it hears of it in a moment."""
-        assert self._records._store is not None
-        return UserAdministration(self._records._store, secrets.token_bytes, lambda: 1)
+        assert self._shared._store is not None
+        return UserAdministration(self._shared._store, secrets.token_bytes, lambda: 1)
 
     async def deafen(self) -> None:
         """The server hears of no change of the metadata any more."""
-        await self._records.mirror.close()
+        await self._shared.mirror.close()
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[MetadataStore]:
         """The metadata as another process of the same server has it."""
-        assert self._records._store is not None
-        yield self._records._store
+        assert self._shared._store is not None
+        yield self._shared._store
 
     async def lose_store(self) -> None:
         """The store cannot be reached any more."""
-        assert self._records._store is not None
-        await self._records._store.close()
+        assert self._shared._store is not None
+        await self._shared._store.close()
 
     async def heard(self, key: str, change: Awaitable[object]) -> None:
         """Makes a change of users, and returns when the server knows."""
-        before = self._records.metadata.version(key)
+        before = self._shared.metadata.version(key)
         await change
-        await until(lambda: self._records.metadata.version(key) != before)
+        await until(lambda: self._shared.metadata.version(key) != before)
 
     async def user(
         self,
@@ -86,9 +86,9 @@ class House:
     ) -> Someone:
         """A new user who may do these things."""
         policies = {"p": policy("Allow", list(allowed), on)} if allowed else {}
-        key = self._records.users._master_key
+        key = self._shared.users._master_key
         _, made, secret = await self.users.create_user(name, account, root, policies, key)
-        await until(lambda: self._records.users.find_key(made.key_id) is not None)
+        await until(lambda: self._shared.users.find_key(made.key_id) is not None)
         return Someone(made.key_id, secret)
 
     def as_(self, someone: Someone, **more: Any) -> Any:
@@ -366,9 +366,9 @@ async def test_every_request_is_one_row_and_reading_the_rows_makes_none(tmp_path
         assert send.latency_us > 0
         assert (send.user, send.address) == ("anonymous", "127.0.0.1")
         assert len({event.request_id for event in there.events}) == len(there.events)
-        records = there.server.broker.records
-        assert records is not None
-        await records.hand_on()
+        shared = there.server.broker.shared
+        assert shared is not None
+        await shared.hand_on()
         before = len(there.events)
         found = [message async for message in client.queue("penstock.usage").log().messages()]
         assert found

@@ -52,12 +52,12 @@ async def test_a_usage_row(tmp_path: Path) -> None:
         address = server.sqs_url.removeprefix("http://")
         reader, writer = await asyncio.open_connection(*address.split(":"))
         await _asked(reader, writer, address, "ListQueues", {})
-        records = server.broker.records
-        assert records is not None
-        await until(lambda: records.usage_totals().reported == 1)
+        shared = server.broker.shared
+        assert shared is not None
+        await until(lambda: shared.usage_totals().reported == 1)
         await _asked(reader, writer, address, "ListQueues", {})
         with traced() as trace:
-            await records.hand_on()
+            await shared.hand_on()
         writer.close()
     _compare("A usage row", [trace])
 

@@ -16,7 +16,6 @@ import pytest
 from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.cluster import scenario
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
-from penstock.simulation.cluster.hunts import HUNTS
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.scenario import (
     CLUSTER_KINDS,
@@ -27,6 +26,7 @@ from penstock.simulation.cluster.scenario import (
     SINGLE,
     draw_cluster_scenario,
 )
+from penstock.simulation.cluster.targeted_faults import HUNTS
 from penstock.simulation.cluster.world import ClusterWorld
 from penstock.simulation.queue_plan import QueuePlan
 
@@ -52,7 +52,7 @@ def test_the_runs_are_worth_it() -> None:
     assert sum(outcome.messages for outcome in outcomes) > 200
     assert sum(outcome.deliveries for outcome in outcomes) > 200
     assert sum(outcome.starts for outcome in outcomes) > 5
-    assert sum(world.witness.epochs - len(world.entries()) for world in worlds) > 5
+    assert sum(world.observer.epochs - len(world.entries()) for world in worlds) > 5
 
 
 def test_operators_change_queues_while_they_are_used() -> None:

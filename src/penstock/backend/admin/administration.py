@@ -22,7 +22,7 @@ from penstock.model.settings_checks import (
 )
 from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.stamping import late_queue
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
@@ -128,7 +128,7 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
     if "dead_letter_queue" in request.changes:
         _make_dead_letter_queue(parts, settings, now_ms)
     if settings != partition.settings:
-        parts.write(partition, [Written(SettingsChanged(settings, now_ms))])
+        parts.write(partition, [PendingRecord(SettingsChanged(settings, now_ms))])
     return describe_queue(parts, partition)
 
 

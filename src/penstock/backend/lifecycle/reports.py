@@ -18,12 +18,12 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.internal_queues import internal_log_settings
 from penstock.model.records import LifecycleEnded, LifecycleReported
 from penstock.queue.decisions import send as sending
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.lifecycle import Lifecycle
-from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
+from penstock.queue.lifecycle_row import LifecycleRow, PartitionName, lifecycle_stream
 from penstock.queue.partition import Partition
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 RETRY_MS = 100
 _BYTES_PER_ROW = 512
@@ -102,10 +102,10 @@ def report(parts: NodeParts, partition: Partition, now_ms: int) -> None:
         target = make_queue(parts, LIFECYCLE_QUEUE, internal_log_settings(), now_ms)
     parts.catalogue.usable(target.partition_id)
     first, rows = lifecycle.first, first_rows(parts, lifecycle, partition.index)
-    place = Place(partition.name, partition.partition_id, 0, partition.partition_id)
+    place = PartitionName(partition.name, partition.partition_id, 0, partition.partition_id)
     batch = Batch(encode_one(lifecycle_stream(place, first, rows)))
     parts.carry_out(target, sending.admit(target, batch, 0, 0, now_ms))
-    parts.write(partition, [Written(LifecycleReported(first + len(rows) - 1, now_ms))])
+    parts.write(partition, [PendingRecord(LifecycleReported(first + len(rows) - 1, now_ms))])
 
 
 def first_rows(parts: NodeParts, lifecycle: Lifecycle, through_index: int) -> list[LifecycleRow]:
@@ -129,14 +129,14 @@ def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> bool:
         return True
     try:
         if lifecycle.following:
-            parts.write(partition, [Written(LifecycleEnded(now_ms))])
+            parts.write(partition, [PendingRecord(LifecycleEnded(now_ms))])
         report(parts, partition, now_ms)
         return not lifecycle.waiting
     except PenstockError as error:
         if error.code is ErrorCode.OVERLOADED:
             raise
         rows = len(lifecycle.waiting)
-        log.warning(
+        logger.warning(
             "lost %(rows)d lifecycle rows of the deleted queue %(queue)r: %(error)s",
             {"rows": rows, "queue": partition.name, "error": error.message},
         )

@@ -18,7 +18,7 @@ Question = tuple[int, int, ClockInterval | None]
 """The connection, its request, and what was known of the time when it came."""
 
 
-class ClockDesk:
+class ClockHandler:
     """Readings of the node's clock, and ids by it."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import CATALOGUE, CatalogueRecord, QueueRecord, Sent, encode_record
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.storage.disk import DiskFullError
 from penstock.storage.errors import JournalBusyError, JournalExhaustedError
@@ -45,7 +45,7 @@ class Logbook:
         if not self._store.accepts_sends:
             raise disk_full()
 
-    def check_room(self, partition: Partition, decided: Sequence[Written]) -> None:
+    def check_room(self, partition: Partition, decided: Sequence[PendingRecord]) -> None:
         """Raises where not all of these records find room: what is answered as refused must not be done in part."""
         rows = [
             (encode_record(record), (batch.data,) if batch is not None else ()) for record, batch in decided
@@ -53,7 +53,7 @@ class Logbook:
         reserve = not any(isinstance(record, Sent) and record.origin is None for record, _ in decided)
         self._put(lambda: self._store.check_room(partition.partition_id, rows, reserve=reserve))
 
-    def write(self, partition: Partition, decided: Iterable[Written]) -> None:
+    def write(self, partition: Partition, decided: Iterable[PendingRecord]) -> None:
         """Appends and applies, in order. What raises has appended nothing of the record it raised for."""
         store = self._store
         for record, batch in decided:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.backend.logs.reading import LogReads
 from penstock.backend.node.alone import Alone
-from penstock.backend.node.clock_handler import ClockDesk
+from penstock.backend.node.clock_handler import ClockHandler
 from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.opening import open_node
 from penstock.backend.node.outbox import HandedAnswer, HandOver
 from penstock.backend.node.parts import GrantedDelivery, GrantedGroup, NodeParts
-from penstock.backend.node.request_handlers import RequestDesk
+from penstock.backend.node.request_handlers import RequestHandlers
 from penstock.backend.receive import group_receiving, traffic
 from penstock.backend.receive.bodies import ColdReadError
 from penstock.backend.send import sends
@@ -65,15 +65,15 @@ class Node:
         self._parts.clock = environment.clock
         self._checkpointer = self._parts.checkpointer = Checkpointer(self._parts)
         self._log_reads = LogReads(self._parts)
-        self._clock_desk = ClockDesk(
+        self._clock_handler = ClockHandler(
             environment.clock, environment.clock_source, environment.clock_drift_ppm, environment.process
         )
         self._connections = self._parts.connections
-        self._desk = RequestDesk(
+        self._handlers = RequestHandlers(
             self._parts,
             environment,
             self._log_reads,
-            self._clock_desk,
+            self._clock_handler,
             self._connections,
             store.identity.node,
             now_ms,
@@ -136,7 +136,7 @@ class Node:
             request = decode(frame)
             if self._parts.idle:
                 idle_expiry.note_use(self._parts, request, now_ms)
-            self._desk.take(connection, frame.request_id, request, frame.body, now_ms)
+            self._handlers.take(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
             failed = messages.Failed(error.code, error.message)
             self._parts.answer(connection, frame.request_id, failed, about=queue_of(request))
@@ -301,7 +301,7 @@ class Node:
         output = outbox.take()
         for connection, _ in output:
             self._parts.unpark(connection)
-        for answer in self._clock_desk.take(self._connections):
+        for answer in self._clock_handler.take(self._connections):
             outbox.put_now(*answer)
         return output + outbox.take()
 

@@ -22,12 +22,12 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
 from penstock.model.records import SPENT_MOVED, GroupChanged, Sent, SpentMoved
-from penstock.queue.decisions.decision import Decision, Granted, Reply, Written
+from penstock.queue.decisions.decision import Decision, Granted, PendingRecord, Reply
 from penstock.queue.decisions.receipts import ReceiptSeal
 from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
 from penstock.queue.ready.sorted_order import Clock
-from penstock.queue.ready.weighted_shares import SharesInUse, WeightedSet
+from penstock.queue.ready.weighted_turns import TurnsInUse, WeightedSet
 from penstock.replication.interface import Need, ReplicationModel
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
@@ -94,7 +94,7 @@ class NodeParts:
     """Damaged queues that were deleted as they are: they are removed with everything."""
     timed: set[int] = field(default_factory=set)
     """Queues whose next upkeep may have changed."""
-    shares: SharesInUse = field(default_factory=SharesInUse)
+    shares: TurnsInUse = field(default_factory=TurnsInUse)
     """Whose turn it is where several queues are received from together."""
     idle: IdleQueues = field(default_factory=IdleQueues)
     """When queues were last used that go when nobody uses them."""
@@ -122,7 +122,7 @@ class NodeParts:
     """How partitions are replicated, if they are."""
     checkpointer: CheckpointsUnderWay = field(init=False)
 
-    def write(self, partition: Partition, decided: Sequence[Written]) -> None:
+    def write(self, partition: Partition, decided: Sequence[PendingRecord]) -> None:
         """Appends and applies, and notes who must be looked at because of it.
 
         Raises where the journal has no room. Records before the one that found none are written then, and are noted too:
@@ -156,7 +156,7 @@ class NodeParts:
             self.freeing.add(partition, partition.discarded)
             partition.discarded = []
 
-    def _readable(self, partition_id: int, decided: Sequence[Written]) -> Sequence[Written]:
+    def _readable(self, partition_id: int, decided: Sequence[PendingRecord]) -> Sequence[PendingRecord]:
         """The records as replicas of an earlier version can read them, where there are such.
 
         They are told of the move of spent messages alone, as of any other move of what is out. It ends the lease. That the
@@ -166,7 +166,10 @@ class NodeParts:
             return decided
         if self.model.understood(partition_id, SPENT_MOVED):
             return decided
-        return [Written(row.record.started) if isinstance(row.record, SpentMoved) else row for row in decided]
+        return [
+            PendingRecord(row.record.started) if isinstance(row.record, SpentMoved) else row
+            for row in decided
+        ]
 
     def fence(self, partition_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""

@@ -8,19 +8,18 @@ from penstock.backend.admin import administration
 from penstock.backend.admin.description import describe_node
 from penstock.backend.logs import membership as log_membership
 from penstock.backend.logs.reading import LogReads, find_offset
-from penstock.backend.node.clock_handler import ClockDesk
+from penstock.backend.node.clock_handler import ClockHandler
 from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.receive import browsing, group_receiving, traffic
-from penstock.backend.send import id_handler as id_desk
-from penstock.backend.send import sends
+from penstock.backend.send import id_handler, sends
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire import messages
 from penstock.wire.refusals import hello_first
 
 
-class RequestDesk:
+class RequestHandlers:
     """Knows who answers what."""
 
     def __init__(
@@ -28,7 +27,7 @@ class RequestDesk:
         parts: NodeParts,
         environment: Environment,
         log_reads: LogReads,
-        clock_desk: ClockDesk,
+        clock_handler: ClockHandler,
         connections: dict[int, bool],
         node: str,
         started_ms: int,
@@ -36,7 +35,7 @@ class RequestDesk:
         self._parts = parts
         self._environment = environment
         self._log_reads = log_reads
-        self._clock_desk = clock_desk
+        self._clock_handler = clock_handler
         self._connections = connections
         """Open connections, and whether each has said hello."""
         self._node = node
@@ -99,14 +98,14 @@ class RequestDesk:
             ):
                 answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ClaimIds() | messages.FindIds():
-                answer = id_desk.answer_ids(parts, request, now_ms)
+                answer = id_handler.answer_ids(parts, request, now_ms)
             case messages.LocateLog():
                 answer = messages.LogPlace()  # here
             case messages.ReadClock():
-                self._clock_desk.ask(connection, request_id)
+                self._clock_handler.ask(connection, request_id)
                 return
             case messages.TakeIds():
-                answer = self._clock_desk.take_ids(request.count)
+                answer = self._clock_handler.take_ids(request.count)
             case messages.CreateQueue():
                 answer = administration.create_queue(parts, request, now_ms)
             case messages.AlterQueue():

@@ -15,7 +15,7 @@ from penstock.queue.decisions import receive as receiving
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions.budget import Budget
 from penstock.queue.decisions.decision import Granted
-from penstock.queue.ready.weighted_shares import WeightedSet
+from penstock.queue.ready.weighted_turns import WeightedSet
 from penstock.queue.state import states
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire.messages import Failed, GroupDelivery, QueueDelivery, ReceiveAny

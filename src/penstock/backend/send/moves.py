@@ -28,7 +28,7 @@ from penstock.model.runs import Runs, count_of, difference
 from penstock.queue.decisions import move as moving
 from penstock.queue.partition import Partition
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
@@ -61,13 +61,13 @@ def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
     if waits:
         parts.stalled_movers.add(partition_id)
         if deleted:
-            log.warning(
+            logger.warning(
                 "deletion of queue %(queue)r waits: messages of it move to a queue that is damaged",
                 {"queue": partition.name},
             )
     elif deleted and not settle_sources(parts, partition, now_ms):
         parts.stalled_movers.add(partition_id)
-        log.warning(
+        logger.warning(
             "deletion of queue %(queue)r waits: it has messages of a queue that is damaged, which does not know yet that they "
             "have arrived; repair that queue or delete it",
             {"queue": partition.name},
@@ -95,7 +95,7 @@ def has_target(parts: NodeParts, aim: MoveTarget, reason: Reason) -> bool:
 def tell_homeless(partition: Partition) -> None:
     """What is still on its way when a deleted queue is removed goes with it: people should know."""
     for (target, reason), runs in partition.moves.items():
-        log.warning(
+        logger.warning(
             "deleted %(messages)d messages with queue %(queue)r: their target %(target)r "
             "(%(reason)s) does not exist",
             {

@@ -15,7 +15,7 @@ from penstock.model.errors import PenstockError
 from penstock.queue.partition import Partition
 from penstock.wire import messages
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 _RETRY_MS = 1_000
 _NO_USE = messages.Peek | messages.Purge | messages.Redrive | messages.FindOffset | messages.ListGroups
@@ -72,7 +72,7 @@ def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int)
         parts.idle.look_again(partition.partition_id, now_ms + _RETRY_MS)
         return
     parts.idle.forget(partition.partition_id)
-    log.info(
+    logger.info(
         "deleted queue %(queue)r with %(messages)d messages: it was unused for its idle expiry "
         "of %(seconds)g s",
         {"queue": partition.name, "messages": messages_left, "seconds": expiry_ms / 1000},

@@ -62,7 +62,7 @@ def group_json(queue: str, group: GroupDescription) -> dict[str, Any]:
 def list_groups(name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """List the consumer groups of a log, with their positions and lags."""
     from penstock.cli.asking import ask
-    from penstock.cli.messages.log_place import log_of
+    from penstock.cli.messages.log_position import log_of
 
     async def work(client: Client) -> list[GroupDescription]:
         log = await log_of(client, name)
@@ -84,7 +84,7 @@ def list_groups(name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> 
 def show(name: QueueName, group: GroupName, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Show a consumer group: its position, its lag and its members."""
     from penstock.cli.asking import ask
-    from penstock.cli.messages.log_place import log_of
+    from penstock.cli.messages.log_position import log_of
 
     async def work(client: Client) -> GroupDescription:
         return await _find(await log_of(client, name), name, group)
@@ -116,9 +116,9 @@ def seek(
 ) -> None:
     """Move a group to another position in the log, forward or back. Its readers continue from there."""
     from penstock.cli.asking import ask
-    from penstock.cli.messages.log_place import log_of, log_place
+    from penstock.cli.messages.log_position import log_of, log_position
 
-    place = log_place(to, "--to")
+    place = log_position(to, "--to")
 
     async def work(client: Client) -> tuple[GroupDescription, GroupDescription]:
         log = await log_of(client, name)
@@ -144,7 +144,7 @@ def delete(
     """Delete a group and its committed position. The log itself does not change."""
     from penstock.cli.asking import ask
     from penstock.cli.confirmation import confirm_loss
-    from penstock.cli.messages.log_place import log_of
+    from penstock.cli.messages.log_position import log_of
 
     async def work(client: Client) -> GroupDescription:
         log = await log_of(client, name)

@@ -11,7 +11,7 @@ from penstock.cli.output import error_console
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url
 
 if TYPE_CHECKING:
-    from penstock.cli.messages.log_place import LogPlace
+    from penstock.cli.messages.log_position import LogPosition
     from penstock.client.client import Client
     from penstock.client.log.log import Log
     from penstock.client.log.logged import LoggedMessage
@@ -62,9 +62,9 @@ def tail(
     """Read the retained log of a queue (consumption `log` or `both`). Nothing is deleted."""
     from penstock.cli.asking import ask
     from penstock.cli.messages.display import show_message
-    from penstock.cli.messages.log_place import log_of, log_place
+    from penstock.cli.messages.log_position import log_of, log_position
 
-    place = None if start is None else log_place(start, "--from")
+    place = None if start is None else log_position(start, "--from")
     if group is not None and partition is not None:
         raise typer.BadParameter("a group reads all partitions", param_hint="--partition")
 
@@ -102,10 +102,10 @@ def tail(
         _say(f"no message in the log of {name} {where}")
 
 
-async def _last(log: Log, messages: int, partition: int | None) -> LogPlace:
-    from penstock.cli.messages.log_place import LogPlace
+async def _last(log: Log, messages: int, partition: int | None) -> LogPosition:
+    from penstock.cli.messages.log_position import LogPosition
 
-    return LogPlace(await log.newest(messages, partition), None)
+    return LogPosition(await log.newest(messages, partition), None)
 
 
 def _say(text: str) -> None:

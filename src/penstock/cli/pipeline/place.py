@@ -88,7 +88,7 @@ def pipeline_errors() -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # it ships no types
     from pyspark.errors import PySparkException
 
-    from penstock.pipeline.trouble import PipelineError, in_short, reason_of
+    from penstock.pipeline.errors import PipelineError, in_short, reason_of
 
     try:
         yield

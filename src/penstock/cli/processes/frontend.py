@@ -57,7 +57,7 @@ def _ready_facts(front: RemoteFrontEnd) -> dict[str, Any]:
     return {
         "event": "ready",
         "version": __version__,
-        "sqs_url": front.front_door.url,
+        "sqs_url": front.sqs_server.url,
         "backend": str(front.backend),
         "backend_connected": front.connected,
         "metrics_url": front.monitoring.url if front.monitoring is not None else None,
@@ -70,7 +70,7 @@ def _show(front: RemoteFrontEnd, facts: dict[str, Any], data: str) -> None:
     print_facts(
         f"Penstock {facts['version']} front end is ready",
         {
-            "sqs": sqs_line(front.front_door),
+            "sqs": sqs_line(front.sqs_server),
             "metrics": facts["metrics_url"] or "off",
             "backend": f"{front.backend}  ({found})",
             "data": data,
@@ -84,7 +84,7 @@ def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
     return {
         "event": "ready",
         "version": __version__,
-        "sqs_url": front.front_door.url if front.front_door is not None else None,
+        "sqs_url": front.sqs_server.url if front.sqs_server is not None else None,
         "native_url": front.native_url,
         "nodes": front.nodes,
         "nodes_connected": front.connected,
@@ -95,7 +95,7 @@ def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
 
 def _show_cluster(front: ClusterFrontEnd, facts: dict[str, Any], data: str) -> None:
     found = "connected" if front.connected else "none can be reached yet: requests get 503 until one is"
-    door = front.front_door
+    door = front.sqs_server
     print_facts(
         f"Penstock {facts['version']} front end of a cluster is ready",
         {

@@ -83,7 +83,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class _Place(NamedTuple):
+class _MetadataLocation(NamedTuple):
     """Where the metadata is, and the key that opens its secrets."""
 
     file: Path | None
@@ -124,7 +124,7 @@ def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Res
         raise CommandError(str(error)) from None
 
 
-def _local_cluster(data: str | None) -> _Place | None:
+def _local_cluster(data: str | None) -> _MetadataLocation | None:
     """The directory may be that of `penstock cluster up`."""
     from penstock.runtime.local_cluster.directory import ClusterDirectory, DirectoryError
 
@@ -135,10 +135,10 @@ def _local_cluster(data: str | None) -> _Place | None:
         raise CommandError(str(error)) from None
     if directory is None or state is None:
         return None
-    return _Place(None, ClusterMetadata(state.plan.etcd_url, None), directory.master_key_file)
+    return _MetadataLocation(None, ClusterMetadata(state.plan.etcd_url, None), directory.master_key_file)
 
 
-def _configured(data: str | None) -> _Place:
+def _configured(data: str | None) -> _MetadataLocation:
     """The file that `PENSTOCK_CONFIG` names may be that of a front end of a cluster."""
     named = os.environ.get("PENSTOCK_CONFIG")
     file, flags = Path(named) if named else None, {} if data is None else {"data_directory": data}
@@ -146,12 +146,14 @@ def _configured(data: str | None) -> _Place:
         front_end = load_frontend_config(file, flags=flags)
         if front_end.cluster_metadata is not None:
             cluster = ClusterMetadata(front_end.cluster_metadata, front_end)
-            return _Place(None, cluster, Path(front_end.metadata_key_path))
+            return _MetadataLocation(None, cluster, Path(front_end.metadata_key_path))
     config = load_serve_config(file, flags=flags)
-    return _Place(Path(config.metadata_path), None, Path(config.metadata_key_path))
+    return _MetadataLocation(Path(config.metadata_path), None, Path(config.metadata_key_path))
 
 
-async def _with_metadata(place: _Place, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
+async def _with_metadata(
+    place: _MetadataLocation, work: Callable[[OpenMetadata], Awaitable[Result]]
+) -> Result:
     store = await _opened(place)
     try:
         has_users = bool((await store.list(USERS)).entries or (await store.list(KEYS)).entries)
@@ -164,7 +166,7 @@ async def _with_metadata(place: _Place, work: Callable[[OpenMetadata], Awaitable
         await store.close()
 
 
-async def _opened(place: _Place) -> MetadataStore:
+async def _opened(place: _MetadataLocation) -> MetadataStore:
     if place.cluster is not None:
         config = place.cluster.config
         secret_file = config.cluster_secret_file if config is not None else None

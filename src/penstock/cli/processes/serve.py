@@ -16,7 +16,7 @@ from penstock.config import ROLES, ServeConfig
 from penstock.config.roles import SERVE
 
 if TYPE_CHECKING:
-    from penstock.runtime.http.sqs_server import FrontDoor
+    from penstock.runtime.http.sqs_server import SqsServer
     from penstock.runtime.processes.broker import Broker
 
 
@@ -55,7 +55,7 @@ def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str
         "url": broker.url,
         "host": broker.address.host,
         "port": broker.address.port,
-        "sqs_url": broker.front_door.url if broker.front_door is not None else None,
+        "sqs_url": broker.sqs_server.url if broker.sqs_server is not None else None,
         "metrics_url": broker.monitoring.url if broker.monitoring is not None else None,
         "data_directory": broker.directory,
         "durability": config.durability,
@@ -80,7 +80,7 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
     print_facts(
         f"Penstock {facts['version']} is ready",
         {
-            "sqs": sqs_line(broker.front_door),
+            "sqs": sqs_line(broker.sqs_server),
             "native": native_line(broker, str(facts["url"])),
             "metrics": facts["metrics_url"] or "off",
             "data": broker.directory,
@@ -101,15 +101,15 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
 
 def native_line(broker: Broker, url: str) -> str:
     """Where the native protocol is spoken, and to whom."""
-    if broker.records is not None and broker.records.users.has_users():
+    if broker.shared is not None and broker.shared.users.has_users():
         return f"{url}  (clients show the access key of a user)"
     return f"{url}  (no users yet: every program on this machine has access, loopback only)"
 
 
-def sqs_line(door: FrontDoor | None) -> str:
+def sqs_line(sqs_server: SqsServer | None) -> str:
     """Where SQS is spoken, and to whom."""
-    if door is None:
+    if sqs_server is None:
         return "off"
-    if door.has_users:
-        return f"{door.url}  (requests must be signed by a user)"
-    return f"{door.url}  (no users yet: any credentials, loopback only)"
+    if sqs_server.has_users:
+        return f"{sqs_server.url}  (requests must be signed by a user)"
+    return f"{sqs_server.url}  (no users yet: any credentials, loopback only)"

@@ -16,7 +16,7 @@ from penstock.client.connection.link import SILENCE
 from penstock.client_core.endpoint_search import EndpointSearch, Refusal, tells
 from penstock.model.errors import PenstockError
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
 class NoEndpoint(PenstockError):
@@ -69,7 +69,7 @@ async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, pat
                 search.failed(place, _refusal(error))
                 continue
             for other, answer in answers.items():
-                log.warning(
+                logger.warning(
                     "using endpoint %(endpoint)s instead of %(failed)s: %(reason)s",
                     {"endpoint": endpoint.address, "failed": other.address, "reason": _reason(answer)},
                 )

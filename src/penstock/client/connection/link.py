@@ -48,7 +48,7 @@ from penstock.wire.refusals import error_of
 A = TypeVar("A")
 
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 ATTEMPT_SECONDS = 10.0
 """One attempt to connect takes no longer, so that a silent host does not use up the whole timeout."""
@@ -242,7 +242,7 @@ class Link:
                 return ends_connection
             case Nobody():
                 if request_id == 0:
-                    log.warning(
+                    logger.warning(
                         "%(address)s refused the connection: %(error)s",
                         {"address": self._address, "error": error_of(answer)},
                     )
@@ -348,7 +348,7 @@ class Link:
             return
         self._table.connection_lost(self.loop.time(), self._reason)
         if self._table:
-            log.warning(
+            logger.warning(
                 "lost the connection to %(address)s (%(reason)s); reconnecting",
                 {"address": self._address, "reason": self._reason},
             )

@@ -10,7 +10,7 @@ from penstock.client.connection.call import FutureCall
 from penstock.client.connection.failure import refused
 from penstock.client.connection.incarnation import Incarnation
 from penstock.client.connection.route import Route
-from penstock.client.consume.delivered_run import Part, parts_of
+from penstock.client.consume.delivered_run import DeliveredRun, parts_of
 from penstock.client.consume.message import PeekedMessage
 from penstock.client_core.call import unexpected
 from penstock.model import limits
@@ -28,7 +28,7 @@ STEPS_PER_SECOND = 10
 class Page(NamedTuple):
     """Messages that were looked at, and where to go on (None: that was all)."""
 
-    parts: list[Part]
+    parts: list[DeliveredRun]
     next: int | None
 
     def messages(self) -> Iterator[PeekedMessage]:

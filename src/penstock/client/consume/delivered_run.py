@@ -11,7 +11,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import DeliveredBatch
 
 
-class Part:
+class DeliveredRun:
     """Messages `[first, first + count)` of one batch."""
 
     __slots__ = (
@@ -94,15 +94,15 @@ class Part:
         return self._deduplication_ids[index]
 
 
-def parts_of(queue: str, batches: Sequence[DeliveredBatch], body: memoryview) -> list[Part]:
+def parts_of(queue: str, batches: Sequence[DeliveredBatch], body: memoryview) -> list[DeliveredRun]:
     """Cuts the body of a delivery into its parts."""
-    parts: list[Part] = []
+    parts: list[DeliveredRun] = []
     offset = 0
     for head in batches:
         end = offset + head.size
         if end > len(body):
             raise _damaged(f"{len(body)} bytes, fewer than announced")
-        parts.append(Part(queue, head, body[offset:end]))
+        parts.append(DeliveredRun(queue, head, body[offset:end]))
         offset = end
     if offset != len(body):
         raise _damaged(f"{len(body)} bytes, more than announced")
@@ -113,14 +113,14 @@ def _damaged(what: str) -> PenstockError:
     return PenstockError(ErrorCode.INTERNAL, f"the server sent a delivery that contradicts itself: {what}")
 
 
-def bodies_of(parts: Sequence[Part]) -> list[bytes]:
+def bodies_of(parts: Sequence[DeliveredRun]) -> list[bytes]:
     """All bodies, in order."""
     if len(parts) == 1:
         return parts[0].bodies()
     return [body for part in parts for body in part.bodies()]
 
 
-def located(parts: Sequence[Part], index: int) -> tuple[Part, int]:
+def located(parts: Sequence[DeliveredRun], index: int) -> tuple[DeliveredRun, int]:
     """The part that holds the message of that index, and its place there; raises `IndexError`."""
     place = index + sum(part.count for part in parts) if index < 0 else index
     if place >= 0:

@@ -17,7 +17,7 @@ from penstock.client.settle.delivered import Message
 from penstock.client.settle.heartbeat import Heartbeat
 from penstock.model.errors import PenstockError
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 WAIT_SECONDS = 60.0
 """How long one request waits for messages; then the next one does."""
@@ -140,7 +140,7 @@ async def _give_back(messages: Iterable[Message]) -> None:
         async with asyncio.timeout(CLOSE_SECONDS):
             await asyncio.gather(*(message.release() for message in messages))
     except (PenstockError, TimeoutError) as error:
-        log.warning(
+        logger.warning(
             "could not give messages back; they are redelivered when their lease ends: %(error)s",
             {"error": error},
         )

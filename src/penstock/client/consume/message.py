@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.client.consume.delivered_run import Part
+from penstock.client.consume.delivered_run import DeliveredRun
 from penstock.client.duration import moment, moment_us
 from penstock.client.produce.outgoing import AttributeValue
 from penstock.model.batch import DELAYS, PRIORITIES, STAMPS, TTLS, UNSET
@@ -49,7 +49,7 @@ class LateArrival(NamedTuple):
 class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C, in a third of the time
     """A message, as far as it can be read."""
 
-    _part: Part
+    _part: DeliveredRun
     _index: int
 
     @property

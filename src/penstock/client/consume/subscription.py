@@ -18,7 +18,7 @@ from penstock.wire.messages import AddCredit, Delivery
 
 __all__ = ["CLOSE_SECONDS", "Subscription", "Terms"]
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 CLOSE_SECONDS = 5.0
 
@@ -161,7 +161,7 @@ class Subscription(Subscribing[Message]):
                 await self._route.link.close_stream(self)
                 await self._give_back()
         except (PenstockError, TimeoutError) as error:
-            log.warning(
+            logger.warning(
                 "could not give back messages of %(queue)r; they are redelivered when their lease ends: "
                 "%(error)s",
                 {"queue": self._route.name, "error": error},

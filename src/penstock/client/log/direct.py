@@ -18,7 +18,7 @@ from penstock.client_core.node_search import FIND_SECONDS, NodeSearch, Way
 from penstock.model.errors import PenstockError
 from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
 class ReadsThrough(Protocol):
@@ -134,7 +134,7 @@ class DirectPartition:
         if place.address and not self._told:
             self._told = True
             why = str(error) or f"it does not answer within {FIND_SECONDS:g} s"
-            log.warning(
+            logger.warning(
                 "reading partition %(partition)d through the front end, because its node cannot be read "
                 "at %(address)s: %(reason)s",
                 {"partition": self._partition, "address": place.address, "reason": why},

@@ -10,11 +10,11 @@ from typing import Self
 
 from penstock.client.connection.failure import closed, refused
 from penstock.client.connection.route import Route
+from penstock.client.log.assigned_partition import AssignedPartition, JoinTerms, NumberedPartition
 from penstock.client.log.groups import seek_group
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.membership import check_group, check_lease, new_member_name
 from penstock.client.log.merge import Merge
-from penstock.client.log.partition_share import JoinTerms, PartitionShare, Place
 from penstock.client.log.place import (
     Moment,
     PartitionStart,
@@ -27,7 +27,7 @@ from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import partition_of
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 CLOSE_SECONDS = 5.0
 
@@ -56,7 +56,7 @@ class GroupReader:
         self._route = route
         self._terms = terms
         self._joined = False
-        self._partitions: list[PartitionShare] = []
+        self._partitions: list[AssignedPartition] = []
         self._merge: Merge | None = None
         self._position = 0
         self._given: tuple[LoggedMessages, int] | None = None
@@ -124,7 +124,9 @@ class GroupReader:
         await self._route.resolve()
         count = len(await partitions_of(self._route))
         shares = [
-            PartitionShare(self._route, self.group, self.member, Place(partition, count), self._terms)
+            AssignedPartition(
+                self._route, self.group, self.member, NumberedPartition(partition, count), self._terms
+            )
             for partition in range(count)
         ]
         begun = await asyncio.gather(
@@ -214,7 +216,7 @@ class GroupReader:
                 try:
                     await share.commit_finished()
                 except PenstockError as error:
-                    log.warning(
+                    logger.warning(
                         "could not commit the offset of group %(group)r: %(error)s",
                         {"group": self.group, "error": error},
                     )
@@ -247,7 +249,7 @@ class GroupReader:
                 raise failed
         except (PenstockError, TimeoutError) as error:
             reason = str(error) or f"no answer within {CLOSE_SECONDS:g} s"
-            log.warning(
+            logger.warning(
                 "the partitions of group %(group)r go to other members when the lease ends: %(reason)s",
                 {"group": self.group, "reason": reason},
             )

@@ -12,11 +12,11 @@ from penstock.client.connection.route import Route
 from penstock.client.consume.browse import resolved
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
 from penstock.client.log import groups
+from penstock.client.log.assigned_partition import JoinTerms
 from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.newest import newest
-from penstock.client.log.partition_share import JoinTerms
 from penstock.client.log.place import (
     Moment,
     Start,

@@ -7,7 +7,7 @@ from typing import overload
 
 import msgspec
 
-from penstock.client.consume.delivered_run import Part, bodies_of, located, parts_of
+from penstock.client.consume.delivered_run import DeliveredRun, bodies_of, located, parts_of
 from penstock.client.consume.message import MessageView
 from penstock.model.batch import Batch
 from penstock.model.partition_numbers import partition_of
@@ -45,7 +45,7 @@ class LoggedMessages(Sequence[LoggedMessage]):
         self._batches = batches
         self._body = body
         self._count = batches[0].count if len(batches) == 1 else sum(batch.count for batch in batches)
-        self._parts: list[Part] | None = None
+        self._parts: list[DeliveredRun] | None = None
 
     @property
     def partition(self) -> int:
@@ -116,7 +116,7 @@ class LoggedMessages(Sequence[LoggedMessage]):
         )
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[DeliveredRun]:
         """The stored batches they are in."""
         if self._parts is None:
             heads = [_delivered(batch) for batch in self._batches]

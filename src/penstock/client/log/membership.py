@@ -21,7 +21,7 @@ from penstock.streams.waiting import came
 from penstock.wire.log_messages import CommitOffset, GroupMembership, JoinGroup, LeaveGroup
 from penstock.wire.messages import Done
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
 def new_member_name() -> str:
@@ -126,7 +126,7 @@ class Membership:
                 if not error.retryable:
                     self._failed(error)
                     return
-                log.warning(
+                logger.warning(
                     "could not renew the lease of a reader in group %(group)r: %(error)s",
                     {"group": self.group, "error": error},
                 )

@@ -93,7 +93,7 @@ class Terms(msgspec.Struct, frozen=True):
         return stop if isinstance(stop, Mapping) else {partition_of(stop): stop}
 
 
-class _Place(NamedTuple):
+class _ReadBounds(NamedTuple):
     """Where reading began, and how far it may go from there."""
 
     start: int
@@ -108,7 +108,7 @@ class PartitionSource:
         self._terms = terms
         self._partition = partition
         self._ahead: ReadAhead | None = None
-        self._place = _Place(0, terms.limit)
+        self._place = _ReadBounds(0, terms.limit)
         self._end: int | None = None
         """Where a reader that does not follow stops."""
         self._closed = False
@@ -138,7 +138,7 @@ class PartitionSource:
         if stop is not None and stop > found.end:
             raise refused(f"the log of {self._route.name!r} ends at {found.end}, and stop is {stop}")
         self._end = None if terms.follow else found.end if stop is None else stop
-        self._read_from(_Place(start, terms.limit), found.end)
+        self._read_from(_ReadBounds(start, terms.limit), found.end)
 
     async def next_slice(self) -> LoggedMessages | None:
         """The next slice; raises `OffsetGone` where the log begins later, unless told to go on there."""
@@ -155,7 +155,7 @@ class PartitionSource:
                 await self._go_on_after_gap(ahead)
         return None
 
-    def _read_from(self, place: _Place, end: int) -> None:
+    def _read_from(self, place: _ReadBounds, end: int) -> None:
         incarnation = self._route.incarnation
         if incarnation is not None and not self._closed:
             self._place = place
@@ -181,7 +181,7 @@ class PartitionSource:
         left = self._place.left
         if left is not None:
             left -= ahead.given
-        self._read_from(_Place(gone.begin, left), gone.begin)
+        self._read_from(_ReadBounds(gone.begin, left), gone.begin)
 
     def close(self) -> None:
         """Asks for nothing more."""

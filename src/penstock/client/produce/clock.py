@@ -22,7 +22,7 @@ from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.local_clock import LocalClock
 from penstock.wire.messages import Answer, ClockReading, ReadClock
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 FIRST_EXCHANGES = 4
 REFRESH_SECONDS = 5.0
@@ -175,7 +175,7 @@ class ClientClock:
         self._reading = reading
         if self._estimator.contradictions > self._contradictions:
             self._contradictions = self._estimator.contradictions
-            log.warning(
+            logger.warning(
                 "the server's time contradicts its earlier time: a clock was stepped, or its rate is "
                 "wrong by more than %(drift_ppm)d ppm. The time is less certain until the clocks agree "
                 "again",
@@ -201,7 +201,7 @@ class ClientClock:
                     async with self._asking:
                         await self._exchange()
                 except PenstockError as error:
-                    log.debug(
+                    logger.debug(
                         "could not measure the server's time more precisely: %(error)s", {"error": error}
                     )
         finally:

@@ -17,15 +17,15 @@ from penstock.model.errors import PenstockError
 from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send
 
-__all__ = ["FailedBatch", "Parcel", "ProducerError", "Ticket"]
+__all__ = ["FailedBatch", "OutgoingBatch", "ProducerError", "Ticket"]
 
 
-class Parcel(GatheredBatch):
+class OutgoingBatch(GatheredBatch):
     """A batch: gathered, then on its way, then stored or failed. It is its own call: no future unless one is asked for."""
 
     __slots__ = ("_finished", "_producer", "_stamps", "_waiters", "readings_us")
 
-    def __init__(self, finished: Callable[[Parcel], None]) -> None:
+    def __init__(self, finished: Callable[[OutgoingBatch], None]) -> None:
         super().__init__()
         self.readings_us: list[int] = []
         """When each of its messages was made, by the local clock; none where nobody needs to know."""
@@ -73,7 +73,7 @@ class Parcel(GatheredBatch):
 class Ticket(msgspec.Struct, eq=False):  # a struct because there is one a message, and it is made in C
     """A message on its way; await it to know that it is stored. Costs next to nothing if nobody does."""
 
-    _parcel: Parcel
+    _parcel: OutgoingBatch
     _index: int
 
     def __await__(self) -> Generator[object, None, SentMessage]:

@@ -16,17 +16,17 @@ from penstock.client.connection.failure import refused
 from penstock.client.connection.route import Route
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.produce.outgoing import Sendable, given_time_us, prepared
-from penstock.client.produce.outgoing_batch import Parcel, ProducerError, Ticket
+from penstock.client.produce.outgoing_batch import OutgoingBatch, ProducerError, Ticket
 from penstock.client.produce.stamping import StampPlan, plan_of
 from penstock.client_core.gathering import Gathering
 from penstock.model import limits
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import QueueDescription
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
-class Producer(Gathering[Parcel]):
+class Producer(Gathering[OutgoingBatch]):
     """Sends many messages quickly; made by `queue.producer()`."""
 
     __slots__ = (
@@ -144,7 +144,7 @@ class Producer(Gathering[Parcel]):
             try:
                 await self.close()
             except PenstockError as failure:  # the error that is on its way says more
-                log.warning("closing a producer after an error also failed: %(error)s", {"error": failure})
+                logger.warning("closing a producer after an error also failed: %(error)s", {"error": failure})
         else:  # cancelled: what was taken is sent, but not waited for
             self._closed = True
             self._hold()
@@ -169,9 +169,9 @@ class Producer(Gathering[Parcel]):
 
     # -- see `Gathering` -------------------------------------------------------------------------------------
 
-    def _new_batch(self) -> Parcel:
+    def _new_batch(self) -> OutgoingBatch:
         """An empty parcel."""
-        return Parcel(self._finished)
+        return OutgoingBatch(self._finished)
 
     def _now(self) -> float:
         """The loop's time."""
@@ -192,7 +192,7 @@ class Producer(Gathering[Parcel]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _may_launch(self, batch: Parcel) -> bool:
+    def _may_launch(self, batch: OutgoingBatch) -> bool:
         """Whether the queue is known, and the time if its messages are stamped with it."""
         description = self._route.description
         plan = None if description is None else self._planned(description)
@@ -203,11 +203,11 @@ class Producer(Gathering[Parcel]):
             self._route.link.background.run(self._prepare(plan))
         return False
 
-    def _launch(self, batch: Parcel) -> None:
+    def _launch(self, batch: OutgoingBatch) -> None:
         """Puts it in the queue's line."""
         batch.launch(self._route, self._plan)
 
-    def _taken(self, batch: Parcel, messages: int) -> None:
+    def _taken(self, batch: OutgoingBatch, messages: int) -> None:
         """Notes that messages were made now, unless it has turned out that the queue does not go by that."""
         if not self._marks:
             return
@@ -226,7 +226,7 @@ class Producer(Gathering[Parcel]):
             self._marks = self._plan is not None
         return self._plan
 
-    def _can_stamp(self, plan: StampPlan | None, batch: Parcel) -> bool:
+    def _can_stamp(self, plan: StampPlan | None, batch: OutgoingBatch) -> bool:
         if plan is None or self._route.stamping.is_ready(plan):
             return True
         return all(given_time_us(message) is not None for message in batch.messages)

@@ -22,7 +22,7 @@ from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.stamper import Stamper, Stamps
 from penstock.ordering.timestamp_id import IdRange, draw_process
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 HOLD_SECONDS = 0.1
 """How often the time is asked for while a queue waits for it to become certain enough."""
@@ -93,7 +93,7 @@ class Stamping:
             if not plan.holds:
                 raise error
             if give_up is None:
-                log.warning("sends wait: %(reason)s", {"reason": error.message})
+                logger.warning("sends wait: %(reason)s", {"reason": error.message})
                 give_up = loop.time() + limits.SEND_HELD_MS / 1000
             elif loop.time() > give_up:
                 raise error

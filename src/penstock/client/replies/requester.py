@@ -24,7 +24,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.wire.messages import CreateQueue, DeleteQueue, Done, QueueDescription
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 SETTINGS = QueueSettings(
     idle_expiry_ms=10 * limits.MINUTE_MS,
@@ -135,7 +135,9 @@ class Requester:
             reply = read_reply(message)
             future = self._waiting.get(reply.correlation_id) if reply is not None else None
             if reply is None or future is None:
-                log.debug("dropped a reply to a request that no longer waits: %(reply)r", {"reply": message})
+                logger.debug(
+                    "dropped a reply to a request that no longer waits: %(reply)r", {"reply": message}
+                )
             elif not future.done():
                 future.set_result(reply)
         delivery.delete().add_done_callback(_deleted)
@@ -165,7 +167,7 @@ class Requester:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._link.ask(DeleteQueue(self.queue_name), Done)
         except (PenstockError, TimeoutError) as error:
-            log.info(
+            logger.info(
                 "could not delete reply queue %(queue)r; it is deleted when its idle expiry has passed: "
                 "%(error)s",
                 {"queue": self.queue_name, "error": error},
@@ -174,4 +176,4 @@ class Requester:
 
 def _deleted(future: asyncio.Future[Settlement]) -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        log.info("could not delete replies; they expire: %(error)s", {"error": error})
+        logger.info("could not delete replies; they expire: %(error)s", {"error": error})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 from penstock.client.connection.failure import refused
-from penstock.client.consume.delivered_run import Part, bodies_of, located, parts_of
+from penstock.client.consume.delivered_run import DeliveredRun, bodies_of, located, parts_of
 from penstock.client.consume.message import MessageView
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.produce.outgoing import AttributeValue, Body
@@ -28,7 +28,7 @@ class Message(MessageView, eq=False):
     """What it was delivered with."""
 
     @property
-    def place(self) -> tuple[Part, int]:
+    def place(self) -> tuple[DeliveredRun, int]:
         """Where it stands in its delivery."""
         return self._part, self._index
 
@@ -105,10 +105,10 @@ class DeliveredMessages(Sequence[Message]):
         self._batches = batches
         self._body = body
         self._count = batches[0].count if len(batches) == 1 else sum(batch.count for batch in batches)
-        self._parts: list[Part] | None = None
+        self._parts: list[DeliveredRun] | None = None
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[DeliveredRun]:
         """The runs of messages it came in."""
         if self._parts is None:
             self._parts = parts_of(self.queue_name, self._batches, self._body)

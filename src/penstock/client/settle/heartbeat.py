@@ -11,7 +11,7 @@ from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
 from penstock.model.errors import PenstockError
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
 class Heartbeat:
@@ -46,10 +46,10 @@ class Heartbeat:
         try:
             settlement = await self._settler.all_of(self._extension, leases)
         except PenstockError as error:
-            log.warning("could not extend leases: %(error)s", {"error": error})
+            logger.warning("could not extend leases: %(error)s", {"error": error})
             return
         if settlement.stale:
-            log.warning(
+            logger.warning(
                 "%(messages)d messages were not extended in time; their leases have ended",
                 {"messages": len(settlement.stale)},
             )

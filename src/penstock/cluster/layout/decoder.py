@@ -1,6 +1,6 @@
 """The one decoder of the layout: what a key of the metadata store and the value under it say.
 
-`ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the farewell of a node are indexes on what this gives.
+`ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the shutdown of a node are indexes on what this gives.
 An entry that this version cannot read comes as trouble; what that means, each index decides.
 """
 

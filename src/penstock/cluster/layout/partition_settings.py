@@ -8,7 +8,7 @@ from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.settings import SETTINGS, QueueSettings
 
 
-def share_of(settings: QueueSettings) -> QueueSettings:
+def settings_of_partition(settings: QueueSettings) -> QueueSettings:
     """The settings of one partition: limits of the queue are shared out evenly, rounded up."""
     if settings.partitions == 1:
         return settings

@@ -25,7 +25,7 @@ from penstock.cluster.layout.entries import (
     QueueEntry,
     UncleanEntry,
 )
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.cluster.membership.members import Membership
 from penstock.model.settings import QueueSettings
 
@@ -74,7 +74,7 @@ class ClusterView:
             case QueueNews(queue, entry):
                 _keep(self.queues, queue, entry, version, now_ms)
                 if entry is not None:
-                    self.shares[queue] = share_of(entry.settings)
+                    self.shares[queue] = settings_of_partition(entry.settings)
                 else:
                     self.shares.pop(queue, None)
             case NodeNews(node, entry):

@@ -23,7 +23,7 @@ from penstock.frontend.queues.dead_letter_target import (
     check_late_queue,
     dead_letter_queue_of,
 )
-from penstock.frontend.queues.recently_deleted import rests
+from penstock.frontend.queues.recently_deleted import is_reserved
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.attributes.changes import FIELDS, check_same_attributes, created_attributes
@@ -84,7 +84,7 @@ def _make(
 ) -> Steps[ResolvedQueue | None]:
     """The new queue, as the engine has it; None where somebody else made another one meanwhile."""
     native = context.native_name_of(arn)
-    if context.compatibility == STRICT and rests(context, native):
+    if context.compatibility == STRICT and is_reserved(context, native):
         raise queue_deleted_recently()
     yield from check_attributes(context, arn, asked, given)
     settings = settings_of(asked, dead_letter_queue_of(context, asked))

@@ -11,7 +11,7 @@ import msgspec
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks import task
 from penstock.frontend.queues.metadata import decode, key_of
-from penstock.frontend.queues.recently_deleted import bury
+from penstock.frontend.queues.recently_deleted import mark
 from penstock.metadata.store.interface import VersionConflictError
 from penstock.sqs.compatibility import STRICT
 from penstock.steps.asking import ask, remove
@@ -28,7 +28,7 @@ def delete_queue(context: Context) -> Steps[None]:
     finally:
         context.queues.forget(native)
     if context.compatibility == STRICT:
-        yield from bury(context, native)
+        yield from mark(context, native)
     entry = context.metadata.get(key_of(native))
     if entry is not None and decode(entry.value).queue_id <= queue.queue_id:
         yield from _remove(entry.key, entry.version)

@@ -19,7 +19,7 @@ from penstock.steps.asking import wrong_answer
 from penstock.steps.step import Reply
 from penstock.wire.messages import Send, SendResult
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MESSAGES = 1_000
 BYTES = 4 * MEBIBYTE
@@ -107,7 +107,7 @@ class GatheredSends:
         messages = sum([len(bodies) for bodies, _, _ in requests])
         if len(numbers) != messages:  # then nobody knows whose is whose, and a wrong one is worse than none
             found = f"the engine gave {len(numbers)} numbers to {messages} messages"
-            log.error("%(error)s: this is a defect of Penstock; please report it", {"error": found})
+            logger.error("%(error)s: this is a defect of Penstock; please report it", {"error": found})
             _refuse(requests, PenstockError(ErrorCode.INTERNAL, found))
             return
         start = 0

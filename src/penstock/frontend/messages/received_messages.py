@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from penstock.frontend.batching.outgoing_batch import GIVEN_ID, SENDER_ID
 from penstock.frontend.messages.message_id import message_ids
 from penstock.frontend.messages.receipt_handle import encode_handles
-from penstock.frontend.queues.native_names import Home, arn_of
+from penstock.frontend.queues.native_names import DefaultAccount, arn_of
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, STAMPS, Batch, Buffer
 from penstock.ordering.timestamp_id import TimestampId
@@ -34,7 +34,7 @@ class MessageView:
     def __init__(
         self,
         queue: ResolvedQueue,
-        home: Home,
+        home: DefaultAccount,
         system_names: Sequence[str],
         attribute_names: Sequence[str],
         *,

@@ -33,7 +33,7 @@ from penstock.steps.asking import ask, put, remove
 from penstock.steps.step import Steps
 from penstock.wire.messages import Redrive, Redriven
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HEARTBEAT_MS = 1 * SECOND_MS
 BACK_OFF_MS = 1 * SECOND_MS
@@ -201,7 +201,7 @@ def _running(native: str, stored: bytes) -> MoveTask | None:
     try:
         return decode(stored).running()
     except msgspec.MsgspecError as error:
-        log.error(
+        logger.error(
             "the message move tasks of queue %(queue)s are not run: %(error)s",
             {"queue": native, "error": error},
         )

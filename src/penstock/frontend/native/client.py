@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.frontend.native.authentication import AdmittedClient, Challenged
 from penstock.frontend.native.permissions import Visit
-from penstock.frontend.native.reception import Challenged, Guest
 from penstock.frontend.native.record import Asked, Who, who_is
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.protocols.http import Peer
@@ -31,10 +31,10 @@ class Client:
     """One connection."""
 
     __slots__ = (
+        "admitted",
         "asked",
         "challenged",
         "ended",
-        "guest",
         "held",
         "name",
         "peer",
@@ -49,7 +49,7 @@ class Client:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.name = ""
-        self.guest: Guest | None = None
+        self.admitted: AdmittedClient | None = None
         self.visit: Visit | None = None
         """None: a front end, of which nothing is asked and nothing recorded."""
         self.who: Who = who_is(None, peer.address)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from penstock.frontend.native.authentication import AdmittedClient, Authentication, Challenged
 from penstock.frontend.native.client import Client
 from penstock.frontend.native.permissions import Visit
-from penstock.frontend.native.reception import Challenged, Guest, Reception
 from penstock.frontend.native.record import NativeRecord
 from penstock.frontend.native.rules import CONNECTED
 from penstock.frontend.native.sides import Inside, Outside
@@ -26,16 +26,20 @@ class Greeter:
     """Lets clients in, or refuses them."""
 
     def __init__(
-        self, reception: Reception, record: NativeRecord, outside: Outside, now_ms: Callable[[], int]
+        self,
+        authentication: Authentication,
+        record: NativeRecord,
+        outside: Outside,
+        now_ms: Callable[[], int],
     ) -> None:
-        self.reception = reception
+        self.authentication = authentication
         self._record = record
         self._outside = outside
         self._now_ms = now_ms
 
     def connected(self, connection: int) -> None:
         """A client has connected."""
-        if not self.reception.is_open:
+        if not self.authentication.is_open:
             self._outside.allow(connection, GREETING_BYTES)
 
     def greet(self, connection: int, client: Client, frame: Frame, inside: Inside) -> None:
@@ -50,39 +54,41 @@ class Greeter:
                 return
             if isinstance(said, Prove):
                 assert client.challenged is not None
-                guest = self.reception.prove(
+                admitted = self.authentication.prove(
                     client.challenged, said, self._outside.channel_of(connection), client.peer.address, now_ms
                 )
                 hello = client.challenged.hello
             else:
-                outcome = self.reception.greet(said, client.peer.address)
+                outcome = self.authentication.greet(said, client.peer.address)
                 if isinstance(outcome, Challenged):
                     client.challenged = outcome
                     client.proven = client.proven or self._outside.expect(connection)
                     head = messages.encode_message(messages.Challenge(outcome.nonce))
                     self._outside.write(connection, encode_frame(frame.request_id, head))
                     return
-                guest, hello = outcome, said
+                admitted, hello = outcome, said
         except PenstockError as error:
             failed = messages.Failed(error.code, error.message)
             self._record.refused(asked, client.who, failed, now_ms)
             self._outside.refuse(connection, error, frame.request_id)
             return
-        self._let_in(connection, client, guest, hello)
+        self._let_in(connection, client, admitted, hello)
         if client.visit is not None:
             client.asked[frame.request_id] = asked
         plain = messages.encode_message(messages.Hello(hello.versions, hello.client))
         inside.handle(connection, (Frame(frame.request_id, memoryview(plain), _NOTHING),))
 
-    def _let_in(self, connection: int, client: Client, guest: Guest, hello: messages.Hello) -> None:
-        client.guest, client.challenged, client.name = guest, None, hello.client
-        client.proof = guest.proof
+    def _let_in(
+        self, connection: int, client: Client, admitted: AdmittedClient, hello: messages.Hello
+    ) -> None:
+        client.admitted, client.challenged, client.name = admitted, None, hello.client
+        client.proof = admitted.proof
         self._outside.allow(connection, FRAME_BYTES)
         if client.proven is not None:
             client.proven()
             client.proven = None
-        if guest.session is not None:
-            client.visits(Visit(guest.session, client.peer, hello.client))
+        if admitted.session is not None:
+            client.visits(Visit(admitted.session, client.peer, hello.client))
 
 
 def with_proof(client: Client, buffers: list[Buffer]) -> list[Buffer]:

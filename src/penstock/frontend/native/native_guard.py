@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from penstock.frontend.native.authentication import Authentication
 from penstock.frontend.native.client import Client, EndedReceive
 from penstock.frontend.native.ended_receives import RECEIVES, without_ended
 from penstock.frontend.native.greeter import Greeter, with_proof
 from penstock.frontend.native.handing_on import handed_on
 from penstock.frontend.native.limits import NativeLimits
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit, queue_ids_of
-from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import Asked, NativeRecord, subscription_of
 from penstock.frontend.native.rules import LOOKED_FOR, NO_RULE, RULES, UNREADABLE, About, Rule
 from penstock.frontend.native.sides import Inside, KnowsAll, Learner, Look, Outside
@@ -42,12 +42,12 @@ HELD_FRAMES = 100
 """So much may be said about one subscription before it has begun."""
 
 
-class NativeDoor:
+class NativeGuard:
     """See `Inside`: it is one to the sockets, and hands on to another."""
 
     def __init__(
         self,
-        reception: Reception,
+        authentication: Authentication,
         permissions: Permissions,
         limits: NativeLimits,
         record: NativeRecord,
@@ -56,7 +56,7 @@ class NativeDoor:
         look: Look,
         now_ms: Callable[[], int],
     ) -> None:
-        self._greeter = Greeter(reception, record, outside, now_ms)
+        self._greeter = Greeter(authentication, record, outside, now_ms)
         self._permissions = permissions
         self._limits = limits
         self._record = record
@@ -117,7 +117,7 @@ class NativeDoor:
         client = self._clients.get(connection)
         if client is None:
             return
-        if client.guest is not None and client.visit is None:
+        if client.admitted is not None and client.visit is None:
             self.inside.handle(connection, frames)
             return
         now_ms, timer_us, admit = self._now_ms(), self._record.timer_us(), self._admit
@@ -175,7 +175,7 @@ class NativeDoor:
 
     def _authenticate(self, connection: int, client: Client, frame: Frame) -> Frame | None:
         """A frame of a client that was not let in as a user."""
-        if client.guest is not None:
+        if client.admitted is not None:
             return frame
         if connection in self._clients:  # else refused for what came before in the same bytes
             self._greeter.greet(connection, client, frame, self.inside)
@@ -366,19 +366,19 @@ class NativeDoor:
     def _users_changed(self, change: Change) -> None:
         """Who is no longer a user leaves; the others may do other things than before, perhaps."""
         for connection, client in list(self._clients.items()):
-            if client.guest is None:
+            if client.admitted is None:
                 continue
             try:
-                client.guest = guest = self._greeter.reception.review(client.guest)
+                client.admitted = admitted = self._greeter.authentication.review(client.admitted)
             except PenstockError as error:
                 self._outside.refuse(connection, error, 0)
                 continue
             if (
-                guest.session is not None
+                admitted.session is not None
                 and client.visit is not None
-                and client.visit.session is not guest.session
+                and client.visit.session is not admitted.session
             ):
-                visit = Visit(guest.session, client.peer, client.name)
+                visit = Visit(admitted.session, client.peer, client.name)
                 client.visits(visit)
                 self._subscriptions.review(connection, client, visit)
 

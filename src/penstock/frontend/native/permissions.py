@@ -13,7 +13,7 @@ import msgspec
 from penstock.frontend.authorize import may
 from penstock.frontend.native.rules import WITH_A_MOVE, About, Rule
 from penstock.frontend.queues.directory import QueueDirectory
-from penstock.frontend.queues.native_names import Home, arn_of
+from penstock.frontend.queues.native_names import DefaultAccount, arn_of
 from penstock.frontend.queues.onward_queues import onward_queues, takes_from
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode, PenstockError
@@ -85,7 +85,7 @@ class Visit:
 class Permissions:
     """Decides; owns no connection."""
 
-    def __init__(self, home: Home, queues: QueueDirectory, names: QueueNames) -> None:
+    def __init__(self, home: DefaultAccount, queues: QueueDirectory, names: QueueNames) -> None:
         self._home = home
         self._queues = queues
         self._names = names

@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from penstock.frontend.queues.metadata import PREFIX, QueueMetadata, decode, key_of, refresh
-from penstock.frontend.queues.native_names import Home, arn_of
+from penstock.frontend.queues.native_names import DefaultAccount, arn_of
 from penstock.frontend.queues.resolved_queue import ResolvedQueue
 from penstock.frontend.queues.unfinished_queues import is_unfinished
 from penstock.metadata.mirror.cache import MetadataCache
@@ -34,7 +34,7 @@ REMEMBERED = 100_000
 class QueueDirectory:
     """The queues that were asked for lately."""
 
-    def __init__(self, home: Home, metadata: MetadataCache) -> None:
+    def __init__(self, home: DefaultAccount, metadata: MetadataCache) -> None:
         self._home = home
         self._metadata = metadata
         self._queues: dict[str, ResolvedQueue] = {}

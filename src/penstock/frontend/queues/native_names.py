@@ -15,26 +15,26 @@ from penstock.sqs.names import QueueArn, is_queue_name
 _FOREIGN = re.compile(r"([0-9]{12})\.([A-Za-z0-9-]{1,64})\.(.+)")
 
 
-class Home(NamedTuple):
+class DefaultAccount(NamedTuple):
     """The account and region whose queues have plain names."""
 
     account: str
     region: str
 
 
-def native_name(home: Home, region: str, account: str, name: str) -> str:
+def native_name(home: DefaultAccount, region: str, account: str, name: str) -> str:
     """What the engine calls the queue."""
     if (account, region) == home:
         return name
     return f"{account}.{region}.{name}"
 
 
-def native_prefix(home: Home, region: str, account: str, prefix: str) -> str:
+def native_prefix(home: DefaultAccount, region: str, account: str, prefix: str) -> str:
     """What the engine's names of an account's queues in a region begin with."""
     return native_name(home, region, account, prefix)
 
 
-def arn_of(home: Home, native: str) -> QueueArn | None:
+def arn_of(home: DefaultAccount, native: str) -> QueueArn | None:
     """The queue as SQS names it, or None for a name that SQS cannot say."""
     if is_queue_name(native):
         return QueueArn(home.region, home.account, native)

@@ -25,13 +25,13 @@ class Tombstone(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Tombstone)
 
 
-def rests(context: Context, native_name: str) -> bool:
+def is_reserved(context: Context, native_name: str) -> bool:
     """Whether a queue of this name was deleted less than a minute ago."""
     entry = context.metadata.get(PREFIX + native_name)
     return entry is not None and context.now_ms - _decoder.decode(entry.value).deleted_ms < REST_MS
 
 
-def bury(context: Context, native_name: str) -> Steps[None]:
+def mark(context: Context, native_name: str) -> Steps[None]:
     """Remembers that the queue was deleted now."""
     old = [
         entry

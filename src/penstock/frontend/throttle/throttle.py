@@ -18,7 +18,7 @@ from penstock.metadata.request_limits import LIMITS, Kind, RequestLimit, decode,
 from penstock.metadata.store.interface import Change
 from penstock.sqs.refusals import request_throttled
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BUCKETS = 100_000
 
@@ -94,7 +94,7 @@ class Throttle:
         except msgspec.MsgspecError as error:
             # What cannot be read by this version limits nobody: refusing everything would be the worse mistake.
             self._limits.pop(subject, None)
-            log.warning(
+            logger.warning(
                 "ignored the limit %(entry)s, which cannot be read: %(error)s",
                 {"entry": change.key, "error": error},
             )

@@ -15,7 +15,7 @@ from penstock.steps.step import Step, Steps
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import UsageCollector
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.5
 """How long an event waits for company."""
@@ -65,7 +65,7 @@ class UsageHandingOn:
             body = encode_one(self._collector.stream(batch))
             return (yield from self._log.store(body, batch.producer, batch.batch))
         except Exception:  # one that ends takes the record of all later requests along
-            log.exception(
+            logger.exception(
                 "records of requests wait: this is a defect of Penstock; please report it with what follows"
             )
             return False

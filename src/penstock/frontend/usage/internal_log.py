@@ -12,7 +12,7 @@ from penstock.steps.asking import ask
 from penstock.steps.step import Ask, Steps
 from penstock.wire.messages import CreateQueue, DescribeQueue, QueueDescription, Send
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class InternalLog:
@@ -42,14 +42,14 @@ class InternalLog:
                 self._queue_id = None
             if not self._failing:
                 self._failing = True
-                log.warning(
+                logger.warning(
                     "%(contents)s wait, because %(queue)s cannot store them: %(error)s",
                     {"contents": self._contents, "queue": self._name, "error": error.message},
                 )
             return False
         if self._failing:
             self._failing = False
-            log.warning(
+            logger.warning(
                 "%(contents)s are written to %(queue)s again",
                 {"contents": self._contents, "queue": self._name},
             )

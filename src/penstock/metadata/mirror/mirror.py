@@ -34,7 +34,7 @@ from penstock.metadata.store.interface import (
 )
 from penstock.metadata.store_asking import STORE_ERRORS, StoreError, ask, failure
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class MetadataMirror:
@@ -116,7 +116,7 @@ class MetadataMirror:
                         mirroring.loaded(await self._store.list(""))
                     case LoadKnown():
                         mirroring.loaded(await self._known())
-                        _log.warning(
+                        _logger.warning(
                             "the metadata store is not available: using the copies of the metadata servers"
                         )
                     case Check():
@@ -129,24 +129,24 @@ class MetadataMirror:
                         await self._pause(seconds)
                         mirroring.paused()
             except WatchLostError as error:
-                _log.info("reloading the metadata: %(reason)s", {"reason": error})
+                _logger.info("reloading the metadata: %(reason)s", {"reason": error})
                 mirroring.lost()
             except StoreUnavailableError as error:
                 if not failed:
-                    _log.warning(
+                    _logger.warning(
                         "the metadata store does not answer; the cached metadata stays in use: %(error)s",
                         {"error": error},
                     )
                 mirroring.unavailable()
             except Exception:
                 # Without this the cache would stay as it is for ever, with keys in it that were taken away.
-                _log.exception(
+                _logger.exception(
                     "could not follow the metadata; reloading it. This is a defect of Penstock; please "
                     "report it"
                 )
                 mirroring.broken()
             if failed and not mirroring.fails:
-                _log.warning("the metadata store is available again")
+                _logger.warning("the metadata store is available again")
             if mirroring.is_ready:
                 self.ready.set()
             self._say_whether_it_follows()
@@ -174,7 +174,7 @@ class MetadataMirror:
         try:
             self.cache.apply(change)
         except Exception:
-            _log.exception(
+            _logger.exception(
                 "could not process the change of entry %(entry)s everywhere: this is a defect of "
                 "Penstock; please report it",
                 {"entry": change.key},

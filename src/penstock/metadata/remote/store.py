@@ -55,7 +55,7 @@ VALUE_BYTES = 3 << 20
 """More than etcd takes, less than a server's frames."""
 Answered = TypeVar("Answered")
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class RemoteStore:
@@ -167,7 +167,7 @@ class RemoteStore:
                 except StoreUnavailableError:
                     return
             except Exception:
-                _log.exception(
+                _logger.exception(
                     "could not follow the list of metadata servers: this is a defect of Penstock; please "
                     "report it"
                 )
@@ -180,7 +180,7 @@ class RemoteStore:
             try:
                 entries[name] = decode_server(change.value)
             except msgspec.MsgspecError as error:
-                _log.error(
+                _logger.error(
                     "ignored the entry %(entry)s, which does not describe a metadata server: %(error)s",
                     {"entry": change.key, "error": error},
                 )

@@ -37,7 +37,7 @@ from penstock.wire.metadata_messages import (
 
 PART_BYTES = 1 << 20
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _KINDS: list[tuple[type[Exception], FailureKind]] = [
     (VersionConflictError, "conflict"),
@@ -75,7 +75,7 @@ def failed(error: Exception) -> Failed:
     for kind, name in _KINDS:
         if isinstance(error, kind):
             return Failed(name, str(error))
-    _log.error("a request failed: this is a defect of Penstock; please report it", exc_info=error)
+    _logger.error("a request failed: this is a defect of Penstock; please report it", exc_info=error)
     return Failed("bad-request", f"a defect of the metadata server; its log says more ({error})")
 
 

@@ -52,7 +52,7 @@ WATCHES = 64
 WRITE_BUFFER_BYTES = 1 * MEBIBYTE
 
 
-class House(Protocol):
+class ConnectionOwner(Protocol):
     """What all connections of a server share."""
 
     secret: bytes
@@ -80,11 +80,11 @@ class House(Protocol):
 class ClientConnection(asyncio.Protocol):
     """Made for everybody who connects."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._handshake: ServerHandshake | None = ServerHandshake(
-            house.secret, SERVICE, os.urandom(NONCE_BYTES)
+            owner.secret, SERVICE, os.urandom(NONCE_BYTES)
         )
         self._frames = FrameReader(HANDSHAKE_FRAME_BYTES)
         self._greeted = False
@@ -128,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = made
         self._peer = made.get_extra_info("peername")
         made.set_write_buffer_limits(WRITE_BUFFER_BYTES)
-        if not self._house.admit(self):
+        if not self._owner.admit(self):
             made.abort()
             return
         self._patience = self._loop.call_later(HANDSHAKE_SECONDS, made.abort)
@@ -141,7 +141,7 @@ class ClientConnection(asyncio.Protocol):
         for task in (*self._tasks, *self._watches.values()):
             task.cancel()
         self._transport = None
-        self._house.gone(self)
+        self._owner.gone(self)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -159,7 +159,7 @@ class ClientConnection(asyncio.Protocol):
                 else:
                     self._take(frame)
         except (HandshakeError, PenstockError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            self._house.refused(f"{self._peer}: {error}")
+            self._owner.refused(f"{self._peer}: {error}")
             self.close()
         self._flush()
 
@@ -169,7 +169,7 @@ class ClientConnection(asyncio.Protocol):
         self._send(0, handshake.accept(frame.head))
         self._handshake = None
         self._frames = FrameReader(FRAME_BYTES)
-        self._house.proven(self)
+        self._owner.proven(self)
         if self._patience is not None:
             self._patience.cancel()
 
@@ -177,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
         request_id = frame.request_id
         request = decode_request(frame.head)
         if isinstance(request, Get) and self._greeted:
-            known = self._house.service.known(request)
+            known = self._owner.service.known(request)
             if known is not None:
                 self._send(request_id, encode_message(Found(known.version, known.behind)), known.value)
                 return
@@ -191,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
             case Ping():
                 self._say(request_id, Pong())
             case Describe():
-                self._say(request_id, self._house.describe())
+                self._say(request_id, self._owner.describe())
             case Watch():
                 self._begin_watch(request_id, request)
             case EndWatch():
@@ -209,7 +209,7 @@ class ClientConnection(asyncio.Protocol):
             self._say(request_id, Failed("not-done", said))
             return
         self._greeted = True
-        self._say(request_id, self._house.welcome)
+        self._say(request_id, self._owner.welcome)
 
     def _begin(self, work: Awaitable[None], size: int) -> None:
         async def run() -> None:
@@ -228,7 +228,7 @@ class ClientConnection(asyncio.Protocol):
         self._read_or_not()
 
     async def _answer(self, request_id: int, request: Request, body: bytes) -> None:
-        service = self._house.service
+        service = self._owner.service
         try:
             if isinstance(request, List):
                 listing = await service.list(request.prefix, request.fresh)
@@ -255,7 +255,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def _watch(self, request_id: int, request: Watch) -> None:
         try:
-            news = self._house.watching.news(request.prefix, request.after)
+            news = self._owner.watching.news(request.prefix, request.after)
             try:
                 async for told in news:
                     await self._writable.wait()

@@ -18,7 +18,7 @@ from penstock.metadata.organisation.server_entry import (
     ServerEntry,
     decode_server,
 )
-from penstock.metadata.server.bell import Bell
+from penstock.metadata.server.broadcast import Broadcast
 from penstock.metadata.server.change_log import ChangeLog
 from penstock.metadata.server.entry_cache import EntryCache
 from penstock.metadata.store.interface import (
@@ -30,7 +30,7 @@ from penstock.metadata.store.interface import (
 )
 from penstock.wire.backoff import STORE_FOLLOWING
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Follower:
@@ -53,7 +53,7 @@ class Follower:
         """Set once it has begun to hear."""
         self.following = False
         """Whether it hears of changes as they happen, as far as it knows."""
-        self.bell = Bell()
+        self.broadcast = Broadcast()
         """Rings for those who watch through this server: at every change, and when `following` ends."""
         self._name = name
         self._copies = copies
@@ -75,7 +75,7 @@ class Follower:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         self.following = False
-        self.bell.ring()
+        self.broadcast.notify()
 
     async def _run(self) -> None:
         pauses = STORE_FOLLOWING.begin()
@@ -87,30 +87,30 @@ class Follower:
                 else:
                     await self._store.get("")  # the watch alone would not tell whether the store is back
                 if failing:
-                    _log.warning("the metadata store is available again")
+                    _logger.warning("the metadata store is available again")
                 pauses.reset()
                 failing, self.following = False, True
                 self.ready.set()
                 await self._follow()
                 return
             except WatchLostError as error:
-                _log.info("reloading the metadata: %(reason)s", {"reason": error})
+                _logger.info("reloading the metadata: %(reason)s", {"reason": error})
                 self._loaded = False
             except StoreUnavailableError as error:
                 if not failing:
-                    _log.warning(
+                    _logger.warning(
                         "the metadata store does not answer; the cached metadata stays in use: %(error)s",
                         {"error": error},
                     )
                 failing = True
             except Exception:
-                _log.exception(
+                _logger.exception(
                     "could not follow the metadata; reloading it. This is a defect of Penstock; please "
                     "report it"
                 )
                 self._loaded = False
             self.following = False
-            self.bell.ring()
+            self.broadcast.notify()
             await self._pause(pauses.pause())
 
     async def _load(self) -> None:
@@ -136,7 +136,7 @@ class Follower:
                 if change.key.startswith(SERVERS):
                     self._note_server(change)
                     self._reorganise()
-                self.bell.ring()
+                self.broadcast.notify()
         finally:
             await watch.aclose()
 
@@ -150,7 +150,7 @@ class Follower:
         try:
             self._servers[name] = decode_server(change.value)
         except msgspec.MsgspecError as error:
-            _log.error(
+            _logger.error(
                 "ignored the entry %(entry)s, which does not describe a metadata server: %(error)s",
                 {"entry": change.key, "error": error},
             )
@@ -159,7 +159,7 @@ class Follower:
     def _reorganise(self) -> None:
         mine = self.organisation.name
         if self._servers.keys() != self.organisation.servers.keys():
-            _log.info(
+            _logger.info(
                 "the metadata servers are now %(servers)s",
                 {"servers": ", ".join(sorted(self._servers)) or "none"},
             )
@@ -167,7 +167,7 @@ class Follower:
             if (entry.organisation, entry.copies) != (mine, self._copies) and entry != (
                 self.organisation.servers.get(entry.name)
             ):
-                _log.warning(
+                _logger.warning(
                     "metadata server %(server)s is configured as %(organisation)s with %(copies)d copies, "
                     "but this one as %(own_organisation)s with %(own_copies)d: give all the same settings",
                     {

@@ -20,7 +20,7 @@ from penstock.metadata.store.interface import (
 LEASE_SECONDS = 10.0
 RENEWALS_PER_LEASE = 3
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class NameTakenError(Exception):
@@ -69,14 +69,14 @@ class Registration:
                 if self._lease is None:
                     await self._register()
                 elif not await self._store.renew(self._lease):
-                    _log.warning(
+                    _logger.warning(
                         "the registration of metadata server %(server)s had expired; registering again",
                         {"server": self._entry.name},
                     )
                     self._lease = None
                     continue
             except NameTakenError:
-                _log.error(
+                _logger.error(
                     "another metadata server has the name %(server)s: give each a different name. This "
                     "server runs without a registration",
                     {"server": self._entry.name},
@@ -84,7 +84,7 @@ class Registration:
                 return
             except (StoreUnavailableError, LeaseEndedError, VersionConflictError) as error:
                 what = "is not registered yet" if self._lease is None else "could not renew its registration"
-                _log.info(
+                _logger.info(
                     "metadata server %(server)s %(what)s: %(error)s",
                     {"server": self._entry.name, "what": what, "error": error},
                 )

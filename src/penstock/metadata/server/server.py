@@ -32,10 +32,10 @@ STOP_SECONDS = 3.0
 """How long a stop waits for requests that are under way."""
 REFUSALS_SAID_EVERY_SECONDS = 60.0
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
-class Door(Protocol):
+class Listener(Protocol):
     """What listens."""
 
     def close(self) -> None:
@@ -46,10 +46,10 @@ class Door(Protocol):
 class Listen(Protocol):
     """Takes connections from a socket that is bound, with TLS or without."""
 
-    async def __call__(self, make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Door: ...
+    async def __call__(self, make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Listener: ...
 
 
-async def listen_plainly(make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Door:
+async def listen_plainly(make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Listener:
     """Without TLS."""
     return await asyncio.get_running_loop().create_server(make, sock=listener)
 
@@ -96,7 +96,7 @@ class MetadataServer:
         self.service = MetadataService(settings.name, store, self.follower, self._peers)
         self.watching = Watching(store, self.follower, settings.beat_seconds)
         self.registration: Registration | None = None
-        self._server: Door | None = None
+        self._server: Listener | None = None
         self._connections: set[ClientConnection] = set()
         self._strangers: Strangers[ClientConnection] = Strangers()
         self._full = False
@@ -139,7 +139,7 @@ class MetadataServer:
         """Whether there is room for one more."""
         full = len(self._connections) >= self._settings.max_connections
         if full and not self._full:
-            _log.warning(
+            _logger.warning(
                 "%(connections)d connections are open, %(strangers)d of them not authenticated: no more "
                 "are accepted until some end",
                 {"connections": len(self._connections), "strangers": len(self._strangers)},
@@ -162,7 +162,7 @@ class MetadataServer:
         self._refusals += 1
         now = asyncio.get_running_loop().time()
         if now >= self._silent_until:
-            _log.warning(
+            _logger.warning(
                 "refused %(reason)s (%(refusals)d so far)", {"reason": why, "refusals": self._refusals}
             )
             self._silent_until = now + REFUSALS_SAID_EVERY_SECONDS

@@ -33,9 +33,9 @@ class Watching:
     async def news(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
         """What one watch is told, whole versions at a time; raises what `MetadataStore.watch` raises."""
         follower = self._follower
-        with follower.bell.heard() as bell:
+        with follower.broadcast.subscribed() as broadcast:
             while True:
-                bell.clear()
+                broadcast.clear()
                 if not follower.following:
                     raise StoreUnavailableError(
                         "this metadata server does not hear from the store, try another"
@@ -50,7 +50,7 @@ class Watching:
                 after = news.upto
                 if news.changes:
                     yield news
-                if not news.more and not await came(bell, self._beat_seconds):
+                if not news.more and not await came(broadcast, self._beat_seconds):
                     yield News([], after, False)
 
     async def _news_of_store(self, prefix: str, after: int) -> AsyncGenerator[News, None]:

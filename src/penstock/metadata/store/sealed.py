@@ -16,7 +16,7 @@ from penstock.model.document import UNSEALED
 NAMED_AT_MOST = 100
 """So many documents without a right seal are named in the log; more are not."""
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class SealedStore:
@@ -99,7 +99,7 @@ class SealedStore:
     def _refused(self, key: str, why: str) -> bytes:
         if key not in self._named and len(self._named) < NAMED_AT_MOST:
             self._named.add(key)
-            _log.error(
+            _logger.error(
                 "ignored the entry %(entry)s in the metadata store, because it %(reason)s",
                 {"entry": key, "reason": why},
             )

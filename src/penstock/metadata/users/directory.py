@@ -13,7 +13,7 @@ from penstock.metadata.store.interface import Change
 from penstock.metadata.users.register import REGISTER_KEY, UserRegister, counts, decode
 from penstock.metadata.users.users import KEYS, USERS, User, decode_key, decode_user
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class KeyOwner(msgspec.Struct, frozen=True, eq=False):
@@ -93,7 +93,7 @@ class UserDirectory:
             if key.key_id != key_id or user.name != key.user:
                 return None  # nobody writes such records
             if not (self._counts(KEYS + key_id, key.number) and self._counts(USERS + user.name, user.number)):
-                _log.warning(
+                _logger.warning(
                     "access key %(access_key)s cannot be used: its record or the record of its user %(user)s "
                     "is older than the one in the register of users",
                     {"access_key": key_id, "user": user.name},
@@ -101,7 +101,7 @@ class UserDirectory:
                 return None
             return KeyOwner(key_id, user, self._master_key.decrypt(key.secret, key_id).decode())
         except (msgspec.MsgspecError, WrongMasterKeyError, UnicodeDecodeError) as error:
-            _log.warning(
+            _logger.warning(
                 "access key %(access_key)s cannot be used: %(error)s", {"access_key": key_id, "error": error}
             )
             return None
@@ -115,7 +115,7 @@ class UserDirectory:
         try:
             found = decode(stored) if stored is not None else None
         except msgspec.MsgspecError as error:
-            _log.error("the register of users cannot be used: %(error)s", {"error": error})
+            _logger.error("the register of users cannot be used: %(error)s", {"error": error})
             found = None
         if found is not None and found.number >= self._seen:
             self._register = found
@@ -123,7 +123,7 @@ class UserDirectory:
                 self._seen = found.number
                 self._note(found.number)
         elif self._seen:
-            _log.error(
+            _logger.error(
                 "the register of users in the metadata store is %(found)s, but number %(seen)d was seen "
                 "here: a process without the master key has changed it. %(consequence)s. If you restored "
                 "a backup, run `penstock user seal`",

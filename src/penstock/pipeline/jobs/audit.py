@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from penstock.columnar.usage import USAGE, USAGE_QUEUE
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.statement import select
 from penstock.pipeline.warehouse.audit_table import AUDIT
 
@@ -21,7 +21,7 @@ def _batch(rows: DataFrame) -> Tables:
     return {AUDIT.name: trail(rows)}
 
 
-def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     return Rolled()
 
 

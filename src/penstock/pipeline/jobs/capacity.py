@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE
 from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast, unknown_growth
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.statement import listed, select, within
@@ -140,9 +140,9 @@ def growth(hours: DataFrame, now_us: int) -> DataFrame:
     )
 
 
-def forecasts(grown: list[Growth], surroundings: Surroundings) -> list[Forecast]:
+def forecasts(grown: list[Growth], server_facts: ServerFacts) -> list[Forecast]:
     """Every queue that rows or the server know of. Queues are few: this is plain Python."""
-    by_name = {str(one["name"]): one for one in surroundings.queues}
+    by_name = {str(one["name"]): one for one in server_facts.queues}
     known = {one.queue: one for one in grown if not by_name or one.queue in by_name}
     for name, facts in by_name.items():
         if not facts.get("followed"):
@@ -150,13 +150,13 @@ def forecasts(grown: list[Growth], surroundings: Surroundings) -> list[Forecast]
         else:
             known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
     disk = None
-    if surroundings.disk_total_bytes and surroundings.disk_free_bytes is not None:
+    if server_facts.disk_total_bytes and server_facts.disk_free_bytes is not None:
         # Of those that are followed: of the others nobody knows.
         grows = sum(max(0.0, one.bytes_an_hour or 0.0) for one in known.values())
-        used = surroundings.disk_total_bytes - surroundings.disk_free_bytes
-        disk = (used, surroundings.disk_total_bytes, grows)
+        used = server_facts.disk_total_bytes - server_facts.disk_free_bytes
+        disk = (used, server_facts.disk_total_bytes, grows)
     return [
-        forecast(one, by_name.get(one.queue), disk, surroundings.now_us)
+        forecast(one, by_name.get(one.queue), disk, server_facts.now_us)
         for one in sorted(known.values(), key=lambda one: one.queue)
     ]
 
@@ -173,7 +173,7 @@ def _batch(rows: DataFrame) -> Tables:
     return {PARTS.name: partial_counts(rows)}
 
 
-def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     days = reader.new_days(PARTS)
     hours = by_hour(reader.all_rows(PARTS).where(within(days))).persist()
     names = ", ".join(HOURS.names)
@@ -182,16 +182,16 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
         others=reader.all_rows(HOURS),
         hours=hours,
     )
-    table = capacity_table(everything, surroundings)
+    table = capacity_table(everything, server_facts)
     return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
 
 
-def _renew(reader: Reader, surroundings: Surroundings) -> Tables:
+def _renew(reader: Reader, server_facts: ServerFacts) -> Tables:
     """A queue fills, and its limits are altered, though no message comes or goes."""
-    return {CAPACITY.name: capacity_table(reader.all_rows(HOURS), surroundings)}
+    return {CAPACITY.name: capacity_table(reader.all_rows(HOURS), server_facts)}
 
 
-def capacity_table(hours: DataFrame, surroundings: Surroundings) -> DataFrame:
+def capacity_table(hours: DataFrame, server_facts: ServerFacts) -> DataFrame:
     """The rows of `capacity`, from all hours and what the server says now."""
     grown = [
         Growth(
@@ -201,9 +201,9 @@ def capacity_table(hours: DataFrame, surroundings: Surroundings) -> DataFrame:
             float(row["messages_an_hour"]),
             float(row["peak"]),
         )
-        for row in growth(hours, surroundings.now_us).collect()
+        for row in growth(hours, server_facts.now_us).collect()
     ]
-    rows = [as_row(found, surroundings.now_us) for found in forecasts(grown, surroundings)]
+    rows = [as_row(found, server_facts.now_us) for found in forecasts(grown, server_facts)]
     values = [[row[name] for name in CAPACITY.names] for row in rows]
     return local_rows(hours.sparkSession, values, CAPACITY.file_schema())
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.jobs import audit, capacity, dead_letters, ledger, usage
 from penstock.pipeline.jobs.job import Job
-from penstock.pipeline.trouble import PipelineError
 
 JOBS: dict[str, Job] = {
     job.name: job for job in (usage.JOB, audit.JOB, ledger.JOB, dead_letters.JOB, capacity.JOB)

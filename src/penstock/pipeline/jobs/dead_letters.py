@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs.fingerprint import fingerprint
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.jobs.message_ids import message_id_function
 from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
@@ -196,7 +196,7 @@ def _batch(rows: DataFrame) -> Tables:
     return {ROWS.name: of_interest(rows)}
 
 
-def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     died = select(
         "select distinct day from {rows} where kind = 'death' order by day", rows=reader.new_rows(ROWS)
     ).collect()

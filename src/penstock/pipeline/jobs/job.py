@@ -47,7 +47,7 @@ class Rolled(NamedTuple):
     """What was kept in memory on the way, to be let go of when all is written."""
 
 
-class Surroundings(NamedTuple):
+class ServerFacts(NamedTuple):
     """What a job may want to know that is not in its rows."""
 
     now_us: int = 0
@@ -72,7 +72,7 @@ class Job:
     """The column that, with `number`, names a row for ever."""
     tables: tuple[WarehouseTable, ...]
     batch: Callable[[DataFrame], Tables]
-    roll: Callable[[Reader, Surroundings], Rolled]
+    roll: Callable[[Reader, ServerFacts], Rolled]
     wants_queues: bool = False
     """Whether the server is asked for limits and fill of its queues before a roll-up."""
     rolled_by_addition: frozenset[str] = field(default_factory=frozenset)
@@ -81,7 +81,7 @@ class Job:
     state: str | None = None
     """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
 
-    renew: Callable[[Reader, Surroundings], Tables] | None = None
+    renew: Callable[[Reader, ServerFacts], Tables] | None = None
     """Makes tables of few rows that are replaced whole, and that time and the server change though no row comes: from what
     was rolled up, and never the state."""
 

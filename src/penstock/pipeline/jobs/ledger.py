@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs import ledger_tables as tables
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables
 from penstock.pipeline.jobs.ledger_findings import findings, lost, never_arrived, unsent, with_message_ids
 from penstock.pipeline.jobs.ledger_gaps import gap_findings, with_doubts
 from penstock.pipeline.jobs.ledger_gone import NOT_ASKED, Absence, absence, gone_findings, with_gone
@@ -47,12 +47,12 @@ def judged(
     known: DataFrame,
     rows: DataFrame,
     history: DataFrame,
-    surroundings: Surroundings,
+    server_facts: ServerFacts,
     gone: Absence = NOT_ASKED,
 ) -> DataFrame:
     """Messages with what is not known of them, and what is missing; `rows` are the new ones, `history` all there are."""
-    doubted = with_doubts(known, history, surroundings.gaps)
-    return with_gone(with_missing(doubted, rows, surroundings), gone)
+    doubted = with_doubts(known, history, server_facts.gaps)
+    return with_gone(with_missing(doubted, rows, server_facts), gone)
 
 
 def open_messages(known: DataFrame) -> DataFrame:
@@ -89,25 +89,25 @@ def kept_messages(known: DataFrame) -> DataFrame:
     )
 
 
-def check_everything(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
+def check_everything(rows: DataFrame, server_facts: ServerFacts) -> DataFrame:
     """All findings, from all rows at once."""
-    known = judged(without_forgotten(messages(rows), rows), rows, rows, surroundings)
-    found = with_message_ids(findings(known).unionByName(never_arrived(known, rows, surroundings)))
-    return found.unionByName(gap_findings(rows, surroundings.gaps)) if surroundings.gaps else found
+    known = judged(without_forgotten(messages(rows), rows), rows, rows, server_facts)
+    found = with_message_ids(findings(known).unionByName(never_arrived(known, rows, server_facts)))
+    return found.unionByName(gap_findings(rows, server_facts.gaps)) if server_facts.gaps else found
 
 
 def _batch(rows: DataFrame) -> Tables:
     return {tables.ROWS.name: rows}
 
 
-def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     rows = reader.new_rows(tables.ROWS)
     history = reader.all_rows(tables.ROWS)
     earlier = reader.all_rows(tables.STATE)
     known = _with_history(new_messages(rows, earlier), history)
-    known = judged(known, rows, history, surroundings, absence(rows, earlier, surroundings)).persist()
+    known = judged(known, rows, history, server_facts, absence(rows, earlier, server_facts)).persist()
     found = with_message_ids(findings(known)).unionByName(gone_findings(known))
-    new_gaps = _new_gaps(reader, surroundings)
+    new_gaps = _new_gaps(reader, server_facts)
     if new_gaps:
         found = found.unionByName(gap_findings(history, new_gaps))
     counts = ended_counts(known).unionByName(begun_counts(rows))
@@ -136,12 +136,12 @@ def _parts_of(days: list[date], before: DataFrame, parts: DataFrame) -> DataFram
     )
 
 
-def _new_gaps(reader: Reader, surroundings: Surroundings) -> tuple[Gap, ...]:
+def _new_gaps(reader: Reader, server_facts: ServerFacts) -> tuple[Gap, ...]:
     """Those that no roll-up has told of yet."""
-    if not surroundings.gaps:
+    if not server_facts.gaps:
         return ()
     told = {(row["partition_id"], row["first_missing"]) for row in reader.all_rows(tables.GAPS).collect()}
-    return tuple(gap for gap in surroundings.gaps if (gap.writer, gap.first) not in told)
+    return tuple(gap for gap in server_facts.gaps if (gap.writer, gap.first) not in told)
 
 
 def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ from penstock.pipeline.jobs.message_ids import message_id_function
 from penstock.pipeline.statement import listed, select
 
 if TYPE_CHECKING:
-    from penstock.pipeline.jobs.job import Surroundings
+    from penstock.pipeline.jobs.job import ServerFacts
 
 _WORDS = ", ".join(f"{int(change)}, '{change.name.lower().replace('_', ' ')}'" for change in Change)
 _MOVING_TIME = "interval 1 minute"
@@ -113,11 +113,11 @@ _OVERTOOK = (
 )
 
 
-def never_arrived(known: DataFrame, rows: DataFrame, surroundings: Surroundings) -> DataFrame:
+def never_arrived(known: DataFrame, rows: DataFrame, server_facts: ServerFacts) -> DataFrame:
     """Moved to another queue that is followed, and never seen there. Only all rows together can tell."""
     return select(
         f"""
-        with watched as ({_watched(surroundings)}),
+        with watched as ({_watched(server_facts)}),
         arrived as (
             select other_partition_id as partition_id,
                 explode(sequence(other_first, other_first + count - 1)) as sequence
@@ -130,7 +130,7 @@ def never_arrived(known: DataFrame, rows: DataFrame, surroundings: Surroundings)
             join watched on rows.other_queue = watched.queue
             where change = {int(Change.MOVE_FINISHED)}
                 and time >= watched_from
-                and (time < heard_until or unix_micros(time) < {surroundings.now_us - 1000 * GRACE_MS}L)
+                and (time < heard_until or unix_micros(time) < {server_facts.now_us - 1000 * GRACE_MS}L)
         ),
         gone as (
             select moved.partition_id, moved.sequence
@@ -150,12 +150,12 @@ def never_arrived(known: DataFrame, rows: DataFrame, surroundings: Surroundings)
     )
 
 
-def _watched(surroundings: Surroundings) -> str:
+def _watched(server_facts: ServerFacts) -> str:
     """Queues where no arrival can have gone unseen, from when on, and until when they were heard of.
 
     Not those that were followed no more for a time or made anew, nor those of which rows are missing.
     """
-    gaps = listed(sorted({int(gap.writer) for gap in surroundings.gaps}))
+    gaps = listed(sorted({int(gap.writer) for gap in server_facts.gaps}))
     return f"""
         select queue,
             greatest(min(begun), max(stood)) as watched_from,

@@ -19,7 +19,7 @@ from penstock.pipeline.jobs.ledger_missing import GRACE_MS
 from penstock.pipeline.statement import listed, select
 
 if TYPE_CHECKING:
-    from penstock.pipeline.jobs.job import Surroundings
+    from penstock.pipeline.jobs.job import ServerFacts
 
 _ASKED_AT_ONCE = 1_000
 
@@ -37,11 +37,11 @@ class Absence(NamedTuple):
 NOT_ASKED = Absence()
 
 
-def absence(rows: DataFrame, state: DataFrame, surroundings: Surroundings) -> Absence:
+def absence(rows: DataFrame, state: DataFrame, server_facts: ServerFacts) -> Absence:
     """Asks the server for the queues of messages that had not ended, where it has not named them; `rows` are the new ones."""
-    if surroundings.missing_of is None:
+    if server_facts.missing_of is None:
         return NOT_ASKED
-    named = {queue.get("queue_id") for queue in surroundings.queues}
+    named = {queue.get("queue_id") for queue in server_facts.queues}
     queues = select(
         "select queue, queue_id, min(gone_us) as gone_us from {state} group by queue, queue_id", state=state
     ).collect()
@@ -51,13 +51,13 @@ def absence(rows: DataFrame, state: DataFrame, surroundings: Surroundings) -> Ab
         if row["queue_id"] not in named and not row["queue"].startswith(INTERNAL_PREFIX)
     ]
     try:
-        missing = surroundings.missing_of(unnamed[:_ASKED_AT_ONCE]) if unnamed else frozenset()
+        missing = server_facts.missing_of(unnamed[:_ASKED_AT_ONCE]) if unnamed else frozenset()
     except PenstockError:  # it was there a moment ago
         return NOT_ASKED
     if all(row["gone_us"] is None for row in queues):
-        return Absence(missing, surroundings.now_us)
+        return Absence(missing, server_facts.now_us)
     (youngest,) = select("select max(unix_micros(time)) as heard_us from {rows}", rows=rows).collect()
-    return Absence(missing, surroundings.now_us, youngest["heard_us"])
+    return Absence(missing, server_facts.now_us, youngest["heard_us"])
 
 
 def with_gone(known: DataFrame, absence: Absence) -> DataFrame:

@@ -12,7 +12,7 @@ from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.statement import listed, select
 
 if TYPE_CHECKING:
-    from penstock.pipeline.jobs.job import Surroundings
+    from penstock.pipeline.jobs.job import ServerFacts
 
 GRACE_MS = 3_600_000
 """For how long a message may be there after its retention before it counts as lost."""
@@ -41,16 +41,16 @@ _CENSUSES_WITH_GAPS = f"""
     group by complete.partition_id, census.census_first"""
 
 
-def with_missing(known: DataFrame, rows: DataFrame, surroundings: Surroundings) -> DataFrame:
+def with_missing(known: DataFrame, rows: DataFrame, server_facts: ServerFacts) -> DataFrame:
     """Messages, which have their doubts, with these columns; `rows` are the changes they come from."""
     # A message on its way elsewhere is in nobody's hands: it stays until it has arrived or has come back.
     stays = f"(not {has_ended()} and {change_of('last')} != {int(Change.MOVE_STARTED)})"
     last = number_of("last")
     uncounted = f"{stays} and {last} < census_first"
     overdue = f"{stays} and began_us < overdue_us"
-    frames = {"known": known, "rows": rows, "queues": _queues(rows, surroundings)}
-    if surroundings.gaps:
-        starts = [(int(gap.writer), gap.first) for gap in surroundings.gaps]
+    frames = {"known": known, "rows": rows, "queues": _queues(rows, server_facts)}
+    if server_facts.gaps:
+        starts = [(int(gap.writer), gap.first) for gap in server_facts.gaps]
         frames["gaps"] = local_rows(rows.sparkSession, starts, "partition_id long, gap_start long")
     return select(
         f"""
@@ -61,16 +61,16 @@ def with_missing(known: DataFrame, rows: DataFrame, surroundings: Surroundings) 
                 false
             ) as doubted
         from {{known}} as known
-        left join ({_CENSUSES_WITH_GAPS if surroundings.gaps else _CENSUSES}) as censuses
+        left join ({_CENSUSES_WITH_GAPS if server_facts.gaps else _CENSUSES}) as censuses
             on known.partition_id = censuses.partition_id
-        left join ({_limits(surroundings)}) as limits
+        left join ({_limits(server_facts)}) as limits
             on known.partition_id = limits.partition_id and known.queue = limits.queue
         """,
         **frames,
     )
 
 
-def _limits(surroundings: Surroundings) -> str:
+def _limits(server_facts: ServerFacts) -> str:
     """Before when a message must have begun to be overdue, by partition.
 
     As of the partition's own youngest row: how its messages ended since may not have been read, and a partition that
@@ -78,7 +78,7 @@ def _limits(surroundings: Surroundings) -> str:
     """
     return f"""
         select /*+ broadcast(queues) */ partition_id, youngest.queue,
-            least({surroundings.now_us}L, youngest_us) - 1000 * (retention_ms + {GRACE_MS}) as overdue_us
+            least({server_facts.now_us}L, youngest_us) - 1000 * (retention_ms + {GRACE_MS}) as overdue_us
         from (
             select partition_id, queue, queue_id, max(unix_micros(time)) as youngest_us
             from {{rows}}
@@ -88,6 +88,6 @@ def _limits(surroundings: Surroundings) -> str:
         where coalesce(same_id = queue_id, true)"""
 
 
-def _queues(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
-    kept = [(str(one["name"]), one.get("queue_id"), int(one["retention_ms"])) for one in surroundings.queues]
+def _queues(rows: DataFrame, server_facts: ServerFacts) -> DataFrame:
+    kept = [(str(one["name"]), one.get("queue_id"), int(one["retention_ms"])) for one in server_facts.queues]
     return local_rows(rows.sparkSession, kept, "queue string, same_id long, retention_ms long")

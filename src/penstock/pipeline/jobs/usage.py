@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from penstock.columnar.usage import REFUSED, USAGE, USAGE_QUEUE
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.jobs.latency import Buckets
 from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseColumn, WarehouseTable, column
@@ -128,7 +128,7 @@ def _batch(rows: DataFrame) -> Tables:
     return {PARTS.name: partial_sums(rows)}
 
 
-def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
     days = reader.new_days(PARTS)
     parts = reader.all_rows(PARTS).where(within(days))
     return Rolled(

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _SECONDS = (*_WHOLE, FloatType, DoubleType, DecimalType, DayTimeIntervalType)

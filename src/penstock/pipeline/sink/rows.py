@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 
 from penstock.client.produce.outgoing import OutgoingMessage, Sendable
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sink.identity import RowIdentities
-from penstock.pipeline.trouble import PipelineError
 
 _encode = msgspec.msgpack.Encoder().encode
 

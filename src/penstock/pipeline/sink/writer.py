@@ -18,21 +18,21 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sink.columns import check_columns
 from penstock.pipeline.sink.identity import RowIdentities
 from penstock.pipeline.sink.rows import messages_of
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import WriteOptions
-from penstock.pipeline.trouble import PipelineError
 
-log = logging.getLogger("penstock.pipeline")
+logger = logging.getLogger("penstock.pipeline")
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 """How Spark tells a task of a streaming query which query and micro-batch it is of."""
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskResult(WriterCommitMessage):
     """What one task has sent."""
 
     messages: int
@@ -86,7 +86,7 @@ class QueueStreamWriter(DataSourceStreamArrowWriter):
 
 def send_rows(
     options: WriteOptions, batches: Iterator[pa.RecordBatch], context: TaskContext, scope: str
-) -> Written:
+) -> TaskResult:
     """Sends everything and returns when it is stored."""
     turn = context.partitionId()
     identities = RowIdentities(f"{scope}/{turn}") if options.exactly_once else None
@@ -101,13 +101,13 @@ def send_rows(
                 sent += len(messages)
     took = time.monotonic() - begun
     if identities is not None and took > window:
-        log.warning(
+        logger.warning(
             "a task wrote to %(queue)r for %(seconds).0f s, longer than the queue's deduplication "
             "window of %(window).0f s: if Spark had run it again, its first rows would be stored "
             "twice. Write with more partitions, or set a longer window",
             {"queue": options.target.queue, "seconds": took, "window": window},
         )
-    return Written(sent)
+    return TaskResult(sent)
 
 
 def _context() -> TaskContext:

@@ -27,7 +27,7 @@ from penstock.pipeline.source.ranges import (
 )
 from penstock.pipeline.source.reading import read_task
 
-log = logging.getLogger("penstock.pipeline")
+logger = logging.getLogger("penstock.pipeline")
 
 TABLE_WEIGHT = 1_000
 """A message that holds rows of a table counts for so many messages when tasks are planned."""
@@ -50,7 +50,7 @@ class LogBatchReader(DataSourceReader):
             starts, missing = checked_starts(present, wanted, options)
             stops = ending_offsets(connection, source, present, options)
         if missing:
-            log.warning(
+            logger.warning(
                 "%(reason)s", {"reason": lost_sentence(options, missing), "queue": options.target.queue}
             )
         ranges = ranges_between(starts, stops, gaps_of(present))

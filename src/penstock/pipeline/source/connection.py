@@ -16,8 +16,8 @@ from penstock.client.connection.address import parse_address
 from penstock.client.connection.endpoints import NoEndpoint
 from penstock.client.connection.failure import Unreached, Untrusted
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.options import Target
-from penstock.pipeline.trouble import PipelineError
 from penstock.wire.messages import QueueDescription
 
 _NO_SERVER = "no Penstock server"

@@ -12,12 +12,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.pipeline.columns import MESSAGE_SCHEMA
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sink.writer import QueueBatchWriter, QueueStreamWriter
 from penstock.pipeline.source.batch_reader import LogBatchReader
 from penstock.pipeline.source.options import read_options, write_options
 from penstock.pipeline.source.stream_reader import LogStreamReader
 from penstock.pipeline.source.table_rows import TABLES, table_schema
-from penstock.pipeline.trouble import PipelineError
 
 
 class PenstockDataSource(DataSource):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.model.partition_numbers import number_in_partition
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.options import ReadOptions
-from penstock.pipeline.trouble import PipelineError
 
 
 class Missing(NamedTuple):

@@ -19,8 +19,8 @@ from penstock.client.connection.trust import authorities_of
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
 from penstock.model.settings_checks import check_queue_name
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.option_table import OPTIONS, SPARKS_OWN, Use
-from penstock.pipeline.trouble import PipelineError
 from penstock.wire.credentials import Credentials
 
 RowKind = Literal["messages", "usage", "lifecycle"]

@@ -8,10 +8,10 @@ from datetime import datetime
 from penstock import BlockingLog, LogPartition
 from penstock.model.number_gaps import NumberGaps
 from penstock.model.partition_numbers import number_in_partition
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.missing import Missing, gone
 from penstock.pipeline.source.options import Offsets, ReadOptions
-from penstock.pipeline.trouble import PipelineError
 
 
 def present_partitions(

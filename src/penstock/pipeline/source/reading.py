@@ -24,7 +24,7 @@ from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.ranges import LogRange, TaskRanges
 from penstock.pipeline.source.table_rows import TABLES, table_batches
 
-log = logging.getLogger("penstock.pipeline")
+logger = logging.getLogger("penstock.pipeline")
 
 BATCH_ROWS = 16_384
 BATCH_BYTES = 4 * 1024 * 1024
@@ -41,7 +41,7 @@ def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Ite
         if task.ranges and connection.queue_id != task.queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning(
+            logger.warning(
                 "%(reason)s: the messages of the old queue are not read",
                 {"reason": made_again_sentence(options)},
             )
@@ -81,7 +81,9 @@ def _slices(
             lost = {wanted.partition: Missing(start, following, following - start)}
             if options.fail_on_data_loss:
                 raise gone(options, lost)
-            log.warning("%(reason)s", {"reason": lost_sentence(options, lost), "queue": options.target.queue})
+            logger.warning(
+                "%(reason)s", {"reason": lost_sentence(options, lost), "queue": options.target.queue}
+            )
         start = following
 
 

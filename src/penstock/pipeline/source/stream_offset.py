@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penstock.model.number_gaps import NO_GAPS
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.missing import Missing
 from penstock.pipeline.source.ranges import NOWHERE, Gaps, LogRange, ranges_between
-from penstock.pipeline.trouble import PipelineError
 
 
 class StreamOffset(NamedTuple):

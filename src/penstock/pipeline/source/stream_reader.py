@@ -43,7 +43,7 @@ from penstock.pipeline.source.stream_offset import (
     planned_ranges,
 )
 
-log = logging.getLogger("penstock.pipeline")
+logger = logging.getLogger("penstock.pipeline")
 
 IDLE_SECONDS = 0.05
 """Spark asks again at once where nothing is new; so long it is made to wait, for the sake of the server."""
@@ -132,7 +132,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if begun.queue_id != queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning(
+            logger.warning(
                 "%(reason)s: the query reads the messages of the new queue",
                 {"reason": made_again_sentence(options)},
             )
@@ -155,14 +155,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             source.commit_offsets(group, done.following)
         except PenstockError as error:
             said = explanation(error, self._options.target)
-            log.warning(
+            logger.warning(
                 "could not commit the progress of the query for group %(group)s: %(error)s",
                 {"group": group, "error": said},
             )
 
     def _report(self, gaps: dict[int, Missing]) -> None:
         if gaps:
-            log.warning(
+            logger.warning(
                 "%(reason)s; the query continues after them", {"reason": lost_sentence(self._options, gaps)}
             )
 
@@ -180,7 +180,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ended.queue_id != queue_id:
             if options.fail_on_data_loss:
                 raise made_again(options)
-            log.warning(
+            logger.warning(
                 "%(reason)s: the messages of the old queue are not read",
                 {"reason": made_again_sentence(options)},
             )

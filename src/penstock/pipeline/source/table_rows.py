@@ -21,7 +21,7 @@ from penstock.columnar.lifecycle import LIFECYCLE
 from penstock.columnar.table import Kind, Table
 from penstock.columnar.usage import USAGE
 from penstock.model.partition_numbers import partition_of
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 TABLES = {"usage": USAGE, "lifecycle": LIFECYCLE}
 PARTITION, SEQUENCE = "log_partition", "log_sequence"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 
 _S3 = ("s3a://", "s3n://")
 """What Hadoop calls S3; everybody else says s3."""

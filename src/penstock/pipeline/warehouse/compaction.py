@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.swapping import being_replaced, staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable

@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Sequence
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.notes import read_note

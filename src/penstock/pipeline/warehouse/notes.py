@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.warehouse.files import Files
 
 

@@ -25,20 +25,20 @@ def name_python(settings: Mapping[str, str], master: str) -> None:
     if master.startswith("local") and os.access(quick, os.X_OK):
         os.environ["PENSTOCK_WORKER_PYTHON"] = sys.executable
         os.environ["PYSPARK_PYTHON"] = str(quick)
-        os.environ["PENSTOCK_NURSERY"] = nursery().place
+        os.environ["PENSTOCK_WORKER_POOL"] = worker_pool().place
     else:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-class Nursery:
-    """A process that forks others (`nursery.py`). It ends when this one does, in whatever way."""
+class WorkerPool:
+    """A process that forks others (`worker_pool.py`). It ends when this one does, in whatever way."""
 
     def __init__(self) -> None:
-        self._directory = TemporaryDirectory(prefix="penstock-nursery-")  # which only this user may enter
+        self._directory = TemporaryDirectory(prefix="penstock-workers-")  # which only this user may enter
         self.place = f"{self._directory.name}/socket"
         self.process = subprocess.Popen(
-            [sys.executable, str(_HERE / "nursery.py"), self.place],
+            [sys.executable, str(_HERE / "worker_pool.py"), self.place],
             stdin=subprocess.PIPE,  # which ends with this process
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # whose Ctrl-C is not for it
@@ -46,6 +46,6 @@ class Nursery:
 
 
 @cache
-def nursery() -> Nursery:
+def worker_pool() -> WorkerPool:
     """The one of this process."""
-    return Nursery()
+    return WorkerPool()

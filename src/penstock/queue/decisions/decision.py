@@ -12,7 +12,7 @@ from penstock.model.runs import Runs
 Reply = TypeVar("Reply")
 
 
-class Written(NamedTuple):
+class PendingRecord(NamedTuple):
     """A record and, for `Sent`, the batch that goes with it."""
 
     record: QueueRecord
@@ -22,7 +22,7 @@ class Written(NamedTuple):
 class Decision(NamedTuple, Generic[Reply]):
     """Append and apply the records, in order; answer with the reply once they are on disk."""
 
-    records: Sequence[Written]
+    records: Sequence[PendingRecord]
     reply: Reply
 
 

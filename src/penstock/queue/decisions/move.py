@@ -20,7 +20,7 @@ from penstock.model.records import (
     Sent,
 )
 from penstock.model.runs import Runs, count_of, normalized, pieces_of
-from penstock.queue.decisions.decision import Decision, Written
+from penstock.queue.decisions.decision import Decision, PendingRecord
 from penstock.queue.decisions.stamping import late_queue
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
@@ -31,13 +31,13 @@ def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> De
     ready = partition.table.among(states.RUNS_IN[states.READY], normalized(runs))
     pieces = pieces_of(ready, limits.RUNS_PER_RECORD)
     return Decision(
-        [Written(MoveStarted(piece, target, "redrive", now_ms)) for piece in pieces], count_of(ready)
+        [PendingRecord(MoveStarted(piece, target, "redrive", now_ms)) for piece in pieces], count_of(ready)
     )
 
 
 def arrive(
     partition: Partition, batch: Batch, origin: Origin, now_ms: int, stamps: tuple[int, int, int] = (0, 0, 0)
-) -> list[Written]:
+) -> list[PendingRecord]:
     """Takes moved messages in, except those that arrived before.
 
     They keep their stamps, so that whoever receives them can see where they belong; but where the server stamps, they
@@ -72,40 +72,40 @@ def arrive(
         process=process,
         counter=counter,
     )
-    return [Written(record, batch)]
+    return [PendingRecord(record, batch)]
 
 
-def finish_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
+def finish_move(partition: Partition, runs: Runs, now_ms: int) -> list[PendingRecord]:
     """The target has them on disk."""
     pieces = pieces_of(_moving(partition, runs), limits.RUNS_PER_RECORD)
-    return [Written(MoveFinished(piece, now_ms)) for piece in pieces]
+    return [PendingRecord(MoveFinished(piece, now_ms)) for piece in pieces]
 
 
-def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
+def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[PendingRecord]:
     """The target does not exist: messages that expired are gone, all others are ready here again."""
-    written: list[Written] = []
+    written: list[PendingRecord] = []
     for (_, reason), moving in list(partition.moves.items()):
         for piece in pieces_of(moving.among(normalized(runs)), limits.RUNS_PER_RECORD):
             if reason == "expired":
-                written.append(Written(Expired(piece, "ttl", now_ms)))
+                written.append(PendingRecord(Expired(piece, "ttl", now_ms)))
             else:
-                written.append(Written(MoveAbandoned(piece, now_ms)))
+                written.append(PendingRecord(MoveAbandoned(piece, now_ms)))
     return written
 
 
-def send_late(partition: Partition, now_ms: int) -> list[Written]:
+def send_late(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """Sends late messages on their way that are not yet: a crash or a journal without room came between."""
     sorting = partition.sorting
     if sorting is None or not sorting.late:
         return []
     target = late_queue(partition.name)
     return [
-        Written(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
+        PendingRecord(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
         for batch in sorting.stray(partition.table)
     ]
 
 
-def rescue(partition: Partition, now_ms: int) -> list[Written]:
+def rescue(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """The queue is deleted: what was late, and what was still to come and has a dead-letter queue, does not go with it.
 
     This may be asked for as often as it takes to finish the deletion: what has started to move is not found again.
@@ -116,25 +116,29 @@ def rescue(partition: Partition, now_ms: int) -> list[Written]:
         return late
     runs = partition.table.runs_in(states.RUNS_IN[states.DELAYED], 1, partition.table.next, delayed)
     return late + [
-        Written(MoveStarted(runs[start : start + limits.RUNS_PER_RECORD], target, "queue-deleted", now_ms))
+        PendingRecord(
+            MoveStarted(runs[start : start + limits.RUNS_PER_RECORD], target, "queue-deleted", now_ms)
+        )
         for start in range(0, len(runs), limits.RUNS_PER_RECORD)
     ]
 
 
 def forget_origins(
     partition: Partition, source_id: int, runs: Runs, now_ms: int, epoch: int = 0, number: int = 0
-) -> list[Written]:
+) -> list[PendingRecord]:
     """The source knows that they arrived; in a cluster, what it sent up to this place is not taken in any more."""
     known = partition.origins.arrived(source_id, runs)
     pieces = pieces_of(known, limits.RUNS_PER_RECORD)
-    return [Written(OriginsForgotten(source_id, piece, now_ms, epoch, number)) for piece in pieces]
+    return [PendingRecord(OriginsForgotten(source_id, piece, now_ms, epoch, number)) for piece in pieces]
 
 
-def end_source(partition: Partition, source_id: int, now_ms: int) -> list[Written]:
+def end_source(partition: Partition, source_id: int, now_ms: int) -> list[PendingRecord]:
     """The source is deleted: nothing comes from it any more, so nothing of it is remembered."""
     pieces = pieces_of(partition.origins.of(source_id), limits.RUNS_PER_RECORD)
     records = [OriginsForgotten(source_id, piece, now_ms) for piece in pieces]
-    return [Written(record) for record in (*records, OriginsForgotten(source_id, [], now_ms, ended=True))]
+    return [
+        PendingRecord(record) for record in (*records, OriginsForgotten(source_id, [], now_ms, ended=True))
+    ]
 
 
 def _moving(partition: Partition, runs: Runs) -> Runs:

@@ -8,7 +8,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Extended, Leased
 from penstock.model.runs import Run, count_of, normalized
 from penstock.queue.decisions.budget import Budget
-from penstock.queue.decisions.decision import Decision, Granted, Written
+from penstock.queue.decisions.decision import Decision, Granted, PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.ready.groups import FifoGroups
 from penstock.queue.state import states
@@ -50,7 +50,7 @@ def grant_within(
     lease = partition.leases.next
     runs = chosen if len(chosen) == 1 else normalized(chosen)
     record = Leased(lease, runs, now_ms, until_ms, attempt, consumer)
-    return Decision((Written(record),), Granted(lease, chosen, until_ms))
+    return Decision((PendingRecord(record),), Granted(lease, chosen, until_ms))
 
 
 def repeat(
@@ -74,7 +74,7 @@ def repeat(
     record = Extended(known.lease, runs, now_ms, until_ms)
     if partition.sorting is not None and isinstance(partition.order, FifoGroups):
         runs = partition.order.arranged(runs)
-    return Decision((Written(record),), Granted(known.lease, runs, until_ms))
+    return Decision((PendingRecord(record),), Granted(known.lease, runs, until_ms))
 
 
 StoredRun = tuple[int, int, int]

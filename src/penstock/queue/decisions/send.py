@@ -13,7 +13,7 @@ from penstock.model.records import Dropped, DuplicatesSent, MoveStarted, Sent
 from penstock.model.runs import Runs, normalized, pieces_of, runs_in_order
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue.decisions.consumption import check_fits_log
-from penstock.queue.decisions.decision import Admitted, Decision, Written
+from penstock.queue.decisions.decision import Admitted, Decision, PendingRecord
 from penstock.queue.decisions.left_out import LeftOut, check_left_out, elsewhere, with_left_out
 from penstock.queue.decisions.sent_again import check_count, check_same
 from penstock.queue.decisions.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
@@ -70,7 +70,7 @@ def admit(
     if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
         skipped = fresh[0] if duplicates else 0
         stamps = stamp(partition, batch, said, skipped, now_ms, now)
-    room: list[Written] = []
+    room: list[PendingRecord] = []
     if stamps.lateness is None or stamps.late < batch.count:  # late ones do not stay
         room = _make_room(partition, batch, now_ms, may_move=may_move)
     first = partition.table.next
@@ -100,9 +100,11 @@ def admit(
     else:
         answer = Admitted([(first, batch.count)], [], sent_ms, by_server_us)
     if stamps.lateness is not None:
-        return Decision((Written(record, batch), *room, late_move(partition, record, batch, stamps)), answer)
+        return Decision(
+            (PendingRecord(record, batch), *room, late_move(partition, record, batch, stamps)), answer
+        )
     # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
-    return Decision((Written(record, batch), *room), answer)
+    return Decision((PendingRecord(record, batch), *room), answer)
 
 
 def remember(
@@ -127,7 +129,7 @@ def _nothing_new(
     answer = Admitted(originals, [index for index, _ in duplicates], sent_ms)
     if not producer:
         return Decision((), answer)
-    return Decision((Written(DuplicatesSent(producer, number, originals, sent_ms)),), answer)
+    return Decision((PendingRecord(DuplicatesSent(producer, number, originals, sent_ms)),), answer)
 
 
 def _stored(
@@ -234,7 +236,7 @@ def _answer(stored: StoredBatch) -> Admitted:
     return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms, stored.stamp_us)
 
 
-def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: bool) -> list[Written]:
+def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: bool) -> list[PendingRecord]:
     """Records that make room for the batch under the queue's limits; raises where there is none to make."""
     settings, table = partition.settings, partition.table
     if settings.max_messages is None and settings.max_bytes is None:
@@ -262,8 +264,8 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
     pieces = list(islice(pieces_of(oldest, limits.RUNS_PER_RECORD), ROOM_RECORDS))
     target = settings.dead_letter_queue
     if settings.overflow == "dead-letter" and target is not None:
-        return [Written(MoveStarted(piece, target, "overflow", now_ms)) for piece in pieces]
-    return [Written(Dropped(piece, now_ms)) for piece in pieces]
+        return [PendingRecord(MoveStarted(piece, target, "overflow", now_ms)) for piece in pieces]
+    return [PendingRecord(Dropped(piece, now_ms)) for piece in pieces]
 
 
 def _oldest(

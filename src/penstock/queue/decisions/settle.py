@@ -10,7 +10,7 @@ from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Deleted, Extended, Purged, Released, ReleaseReason, Resumed, SpentMoved
 from penstock.model.runs import Runs, count_of, difference, normalized, runs_of
-from penstock.queue.decisions.decision import Decision, Outcome, Written
+from penstock.queue.decisions.decision import Decision, Outcome, PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
 
@@ -25,7 +25,7 @@ def delete(
         if late:
             done = normalized([*done, *late])
             outcome = Outcome(count_of(done), outcome.gone, difference(outcome.stale, late))
-    return Decision((Written(Deleted(lease, done, now_ms)),) if done else (), outcome)
+    return Decision((PendingRecord(Deleted(lease, done, now_ms)),) if done else (), outcome)
 
 
 def release(
@@ -48,7 +48,7 @@ def release(
     done, outcome = _held(partition, lease, runs)
     if unreceived:
         record = Released(lease, done, "unreceived", now_ms, now_ms + delay_ms, error)
-        return Decision((Written(record),) if done else (), outcome)
+        return Decision((PendingRecord(record),) if done else (), outcome)
     if received and outcome.stale and not delay_ms:  # what is asked for is so already: nothing to write
         _, outcome = _with_ready(partition, outcome, received)
     ready_ms = now_ms + delay_ms
@@ -69,11 +69,13 @@ def extend(
     """The consumer lives and wants to keep the messages for longer; with `received`, or to have them back."""
     done, outcome = _held(partition, lease, runs)
     until_ms = now_ms + visibility_timeout_ms
-    written: tuple[Written, ...] = (Written(Extended(lease, done, now_ms, until_ms)),) if done else ()
+    written: tuple[PendingRecord, ...] = (
+        (PendingRecord(Extended(lease, done, now_ms, until_ms)),) if done else ()
+    )
     if received and outcome.stale:
         back, outcome = _with_ready(partition, outcome, received)
         if back:
-            written = (*written, Written(Resumed(lease, back, now_ms, until_ms)))
+            written = (*written, PendingRecord(Resumed(lease, back, now_ms, until_ms)))
     return Decision(written, outcome)
 
 
@@ -87,19 +89,19 @@ def give_back(
     *,
     may_move: bool = True,
     error: str = "",
-) -> list[Written]:
+) -> list[PendingRecord]:
     """Ends the lease on the messages; those received too often go to the dead-letter queue."""
     settings = partition.settings
     spent: Runs = []
     if may_move and settings.max_receives is not None and settings.dead_letter_queue is not None:
         spent = _received_at_least(partition, runs, settings.max_receives)
     rest = difference(runs, spent) if spent else runs
-    written: list[Written] = []
+    written: list[PendingRecord] = []
     if rest:
-        written.append(Written(Released(lease, rest, reason, now_ms, ready_ms, error)))
+        written.append(PendingRecord(Released(lease, rest, reason, now_ms, ready_ms, error)))
     if spent and settings.dead_letter_queue is not None:
         record = SpentMoved(lease, spent, reason, now_ms, settings.dead_letter_queue, error)
-        written.append(Written(record))
+        written.append(PendingRecord(record))
     return written
 
 
@@ -174,7 +176,7 @@ def checked(runs: Runs) -> Runs:
     return normalized(runs)
 
 
-def undelivered(partition: Partition, lease: int, runs: Runs, now_ms: int) -> list[Written]:
+def undelivered(partition: Partition, lease: int, runs: Runs, now_ms: int) -> list[PendingRecord]:
     """The receiver was gone before its messages could leave: they are ready again at once."""
     done, _ = _held(partition, lease, normalized(runs))
     return give_back(partition, lease, done, "undelivered", now_ms, now_ms)
@@ -186,4 +188,4 @@ def purge(partition: Partition, now_ms: int) -> Decision[int]:
     messages = partition.table.messages - moving
     if partition.log is not None:  # what waits may be in both
         messages = max(messages, partition.log.messages)
-    return Decision((Written(Purged(partition.table.next, now_ms)),), messages)
+    return Decision((PendingRecord(Purged(partition.table.next, now_ms)),), messages)

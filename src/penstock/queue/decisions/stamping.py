@@ -15,7 +15,7 @@ from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, UncertaintyPolicy
 from penstock.ordering.stamped_run import check_ids, run_of
 from penstock.ordering.window_sorter import Accepted, Refused
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.ready.sorted_order import SortedOrder, stamped_run
 
@@ -155,7 +155,9 @@ def _judge(
     return verdict.messages, sorting.lateness(run, verdict)
 
 
-def late_move(partition: Partition, record: Sent, batch: Batch, stamps: Stamping) -> Written:
+def late_move(partition: Partition, record: Sent, batch: Batch, stamps: Stamping) -> PendingRecord:
     """Sends the late messages of a batch on their way."""
     runs = normalized(stamped_run(record, batch).runs(0, stamps.late))
-    return Written(MoveStarted(runs, late_queue(partition.name), "late", record.sent_ms, stamps.lateness))
+    return PendingRecord(
+        MoveStarted(runs, late_queue(partition.name), "late", record.sent_ms, stamps.lateness)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model import limits
 from penstock.model.records import Expired, Matured, MoveStarted, Sorted
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.move import send_late
 from penstock.queue.decisions.settle import give_back
 from penstock.queue.log.retention import cut_due
@@ -31,7 +31,7 @@ def upkeep_due(partition: Partition) -> int | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def end_leases(partition: Partition, now_ms: int) -> list[Written]:
+def end_leases(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """Leases whose time is over."""
     return [
         written
@@ -40,7 +40,7 @@ def end_leases(partition: Partition, now_ms: int) -> list[Written]:
     ]
 
 
-def end_delays(partition: Partition, now_ms: int) -> list[Written]:
+def end_delays(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """Messages whose delay is over."""
     due_ms = partition.delays.next_ms()
     if due_ms is None or due_ms > now_ms:
@@ -49,10 +49,10 @@ def end_delays(partition: Partition, now_ms: int) -> list[Written]:
     if not runs:
         partition.delays.pass_over()
         return []
-    return [Written(Matured(runs[: limits.RUNS_PER_RECORD], now_ms))]
+    return [PendingRecord(Matured(runs[: limits.RUNS_PER_RECORD], now_ms))]
 
 
-def expire(partition: Partition, now_ms: int) -> list[Written]:
+def expire(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """Messages whose time to live is over go to the dead-letter queue, or are gone."""
     due_ms = partition.expiries.next_ms()
     if due_ms is None or due_ms > now_ms:
@@ -66,11 +66,11 @@ def expire(partition: Partition, now_ms: int) -> list[Written]:
     runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
     target = partition.settings.dead_letter_queue
     if target is not None and runs:
-        return [Written(MoveStarted(runs, target, "expired", now_ms))]
-    return [Written(Expired(runs, "ttl", now_ms))]
+        return [PendingRecord(MoveStarted(runs, target, "expired", now_ms))]
+    return [PendingRecord(Expired(runs, "ttl", now_ms))]
 
 
-def retain(partition: Partition, now_ms: int) -> list[Written]:
+def retain(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """Messages older than the retention are gone, whatever state they are in."""
     table = partition.table
     cutoff_ms = now_ms - partition.settings.retention_ms
@@ -81,7 +81,7 @@ def retain(partition: Partition, now_ms: int) -> list[Written]:
     if not runs:
         partition.sent_times.pass_over(cutoff_ms)
         return []
-    return [Written(Expired(runs, "retention", now_ms))]
+    return [PendingRecord(Expired(runs, "retention", now_ms))]
 
 
 def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
@@ -96,7 +96,7 @@ def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
     return leaving_ms if due_ms is None or (leaving_ms is not None and leaving_ms < due_ms) else due_ms
 
 
-def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[Written]:
+def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[PendingRecord]:
     """Messages whose window is over leave it, in the order of their stamps."""
     sorting = partition.sorting
     if sorting is None:
@@ -104,5 +104,5 @@ def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[Written]:
     written = send_late(partition, now_ms)
     through = sorting.due_through(now_ms, clock)
     if through is not None:
-        written.append(Written(Sorted(through, now_ms)))
+        written.append(PendingRecord(Sorted(through, now_ms)))
     return written

@@ -15,8 +15,8 @@ import msgspec
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import GroupChanged, GroupRemoved, OffsetCommitted
-from penstock.queue.decisions.decision import Decision, Written
-from penstock.queue.log.group_shares import reader_of
+from penstock.queue.decisions.decision import Decision, PendingRecord
+from penstock.queue.log.group_assignment import reader_of
 from penstock.queue.log.index import LogIndex
 from penstock.queue.log.reader_groups import ReaderGroup
 from penstock.queue.partition import Partition
@@ -54,12 +54,12 @@ def join(
             f"lease_ms must be {limits.LOG_MEMBER_LEASE_MS_MIN} to {limits.LOG_MEMBER_LEASE_MS_MAX}, not {lease_ms}",
         )
     group = partition.readers.get(name)
-    written: list[Written] = []
+    written: list[PendingRecord] = []
     if group is None:
         offset = log.begin if start is None else start
         _check_room(partition)
         check_offset(partition, log, offset)
-        written.append(Written(OffsetCommitted(name, offset, now_ms)))
+        written.append(PendingRecord(OffsetCommitted(name, offset, now_ms)))
         group = ReaderGroup(offset, now_ms)
     members = dict(zip(group.members, group.leases_ms, strict=True))
     if member in members and place == (group.ordinal, group.partitions):
@@ -75,7 +75,7 @@ def join(
     return Decision(written, _membership(group.offset, generation, reader, member, len(members)))
 
 
-def leave(partition: Partition, name: str, gone: set[str], now_ms: int) -> list[Written]:
+def leave(partition: Partition, name: str, gone: set[str], now_ms: int) -> list[PendingRecord]:
     """The members are gone, and what they had goes to others; nothing where none of them is a member."""
     group = partition.readers.get(name)
     if group is None or gone.isdisjoint(group.members):
@@ -109,7 +109,7 @@ def commit(
         return Decision((), None)
     if not 1 <= offset <= log.next:
         raise beyond_the_end(partition, log, offset)
-    return Decision((Written(OffsetCommitted(name, offset, now_ms)),), None)
+    return Decision((PendingRecord(OffsetCommitted(name, offset, now_ms)),), None)
 
 
 def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[ReaderGroup]:
@@ -117,7 +117,7 @@ def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[
     log = retained(partition)
     group = find(partition, name)
     check_offset(partition, log, offset)
-    written = [Written(OffsetCommitted(name, offset, now_ms))]
+    written = [PendingRecord(OffsetCommitted(name, offset, now_ms))]
     place = group.ordinal, group.partitions
     sought = ReaderGroup(offset, now_ms, group.generation, group.members, group.leases_ms, *place)
     if group.members:
@@ -137,7 +137,7 @@ def remove(partition: Partition, name: str, now_ms: int) -> Decision[None]:
             f"group {name!r} has {len(group.members)} members ({group.members[0]!r} is one); it can be deleted when "
             "they have left",
         )
-    return Decision((Written(GroupRemoved(name, now_ms)),), None)
+    return Decision((PendingRecord(GroupRemoved(name, now_ms)),), None)
 
 
 def find(partition: Partition, name: str) -> ReaderGroup:
@@ -207,8 +207,10 @@ def _membership(offset: int, generation: int, reader: str, member: str, members:
 
 def _changed(
     name: str, generation: int, members: dict[str, int], now_ms: int, place: tuple[int, int]
-) -> Written:
-    return Written(GroupChanged(name, generation, list(members), now_ms, list(members.values()), *place))
+) -> PendingRecord:
+    return PendingRecord(
+        GroupChanged(name, generation, list(members), now_ms, list(members.values()), *place)
+    )
 
 
 def _check_ordinal(partition: Partition, ordinal: int, partitions: int) -> None:

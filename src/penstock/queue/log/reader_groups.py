@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.model.records import GroupChanged, GroupRemoved, OffsetCommitted
-from penstock.queue.log.group_shares import reader_of
+from penstock.queue.log.group_assignment import reader_of
 
 
 class GroupImage(msgspec.Struct, frozen=True, array_like=True):

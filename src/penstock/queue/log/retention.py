@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from penstock.model import limits
 from penstock.model.records import LogCut
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 
 _BATCHES_AT_ONCE = 100_000
@@ -29,19 +29,19 @@ def cut_due(partition: Partition) -> int | None:
     return _slot(oldest_ms + settings.retention_ms)
 
 
-def cut(partition: Partition, now_ms: int) -> list[Written]:
+def cut(partition: Partition, now_ms: int) -> list[PendingRecord]:
     """What nothing promises any more is gone from the log."""
     log, settings = partition.log, partition.settings
     if log is None or not len(log):
         return []
-    written: list[Written] = []
+    written: list[PendingRecord] = []
     by_age = log.end_of_age(now_ms - settings.retention_ms, _BATCHES_AT_ONCE)
     if by_age > log.begin:
-        written.append(Written(LogCut(by_age, "age", now_ms)))
+        written.append(PendingRecord(LogCut(by_age, "age", now_ms)))
     if settings.retain_bytes is not None:
         by_bytes = log.end_of_bytes(settings.retain_bytes, _BATCHES_AT_ONCE)
         if by_bytes > max(by_age, log.begin):
-            written.append(Written(LogCut(by_bytes, "bytes", now_ms)))
+            written.append(PendingRecord(LogCut(by_bytes, "bytes", now_ms)))
     return written
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import IdsBarred, IdsClaimed
-from penstock.queue.decisions.decision import Decision, Written
+from penstock.queue.decisions.decision import Decision, PendingRecord
 from penstock.queue.partition import Partition
 
 IDS_AT_ONCE = limits.BATCH_MESSAGES
@@ -52,7 +52,7 @@ def claim(
     # It has to outlast the window of what was sent under it, also where that was held up.
     until_ms = now_ms + partition.settings.deduplication_window_ms + _bar_ms(partition)
     record = IdsClaimed(list(taken), list(taken.values()), version, until_ms, now_ms)
-    return Decision((Written(record),), answer)
+    return Decision((PendingRecord(record),), answer)
 
 
 def find(
@@ -76,7 +76,7 @@ def find(
     if not changed:
         return Decision((), found)
     until_ms = now_ms + _bar_ms(partition)
-    return Decision((Written(IdsBarred(changed, bars, until_ms, now_ms)),), found)
+    return Decision((PendingRecord(IdsBarred(changed, bars, until_ms, now_ms)),), found)
 
 
 def _bar_ms(partition: Partition) -> int:

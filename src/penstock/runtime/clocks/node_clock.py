@@ -19,7 +19,7 @@ from penstock.runtime.clocks.chrony import Chrony
 from penstock.runtime.clocks.clockbound import ClockBound
 from penstock.runtime.clocks.host_clock import LOCAL_CLOCK, HostClock, HostClockError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ClockSource = Literal["auto", "own", "chrony", "clockbound"]
 REFRESH_SECONDS = 1.0
@@ -80,7 +80,7 @@ class NodeClock:
             self._estimator.learn(self._arrived.popleft(), self._host.name)
         if self._estimator.contradictions > self._contradictions:
             self._contradictions = self._estimator.contradictions
-            log.warning(
+            logger.warning(
                 "%(source)s contradicts its earlier time: a clock of this computer was stepped, or its "
                 "rate is wrong by more than clock.drift_ppm (%(drift_ppm)d). The time is less certain "
                 "until they agree again",
@@ -112,11 +112,11 @@ class _Watch:
                 self._arrived.append(self._host.read())
                 state = "grows uncertain"
                 if silent:
-                    log.info("using the time source %(source)s", {"source": self._host.name})
+                    logger.info("using the time source %(source)s", {"source": self._host.name})
                 silent = False
             except HostClockError as error:
                 if not silent:
-                    log.warning("the time %(state)s: %(error)s", {"state": state, "error": error})
+                    logger.warning("the time %(state)s: %(error)s", {"state": state, "error": error})
                 silent = True
             self._stopped.wait(self._refresh_seconds)
 
@@ -138,7 +138,9 @@ def choose_clock(candidates: list[HostClock], drift_ppm: int = DRIFT_PPM) -> Nod
         try:
             exchange = host.read()
         except HostClockError as error:
-            log.debug("time source %(source)s is not used: %(error)s", {"source": host.name, "error": error})
+            logger.debug(
+                "time source %(source)s is not used: %(error)s", {"source": host.name, "error": error}
+            )
             continue
         clock = NodeClock(host, drift_ppm)
         clock.learn(exchange)

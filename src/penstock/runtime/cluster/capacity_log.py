@@ -7,7 +7,7 @@ import logging
 from penstock.cluster.layout.capacity import subject, warning
 from penstock.cluster.layout.view import ClusterView
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class CapacityLog:
@@ -31,7 +31,7 @@ class CapacityLog:
             self._said.pop(name, None)
         elif self._said.get(name) != subject(entry):
             self._said[name] = subject(entry)
-            _log.warning("%(sentence)s", {"sentence": sentence, "queue": name})
+            _logger.warning("%(sentence)s", {"sentence": sentence, "queue": name})
 
     def __len__(self) -> int:
         return len(self._said)

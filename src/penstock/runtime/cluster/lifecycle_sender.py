@@ -15,7 +15,7 @@ from penstock.replication.cluster_interface import LifecycleReport
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
 from penstock.runtime.usage.internal_log import InternalLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Outcome = Callable[[LifecycleReport, bool], None]
 """Told of every report whether it is stored."""
@@ -57,7 +57,7 @@ class LifecycleSender:
         try:
             stored = await self._log.store(report.batch)
         except Exception:  # a report that nobody tells of would be under way for ever
-            log.exception(
+            logger.exception(
                 "lifecycle rows wait: this is a defect of Penstock; please report it with what follows"
             )
         self._done(report, stored)

@@ -36,7 +36,7 @@ __all__ = ["LEASE_SECONDS", "OFFICE", "Manager"]
 LEASE_SECONDS = LEASE_MS / 1000
 SHORTEST_WAIT_SECONDS = 0.001
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Manager:
@@ -114,7 +114,7 @@ class Manager:
                 self._perform(self._office.tick(self._clock()))
             except Exception:
                 # A node goes on without; another one manages the cluster after this one's lease.
-                _log.exception(
+                _logger.exception(
                     "the cluster manager failed and restarts: this is a defect of Penstock; please report it"
                 )
                 self._perform(self._office.give_up(self._clock()))
@@ -126,7 +126,7 @@ class Manager:
 
     async def _close(self) -> None:
         if self.leads:
-            _log.info(
+            _logger.info(
                 "node %(node)s no longer manages the cluster: it is stopping", {"node": self._node_name}
             )
         effects = self._office.resign()
@@ -164,10 +164,10 @@ class Manager:
                     self._writes.add(task)
                     task.add_done_callback(self._writes.discard)
                 case Elected():
-                    _log.info("node %(node)s manages the cluster now", {"node": self._node_name})
+                    _logger.info("node %(node)s manages the cluster now", {"node": self._node_name})
                     self._capacity_log.look_at_all()
                 case Deposed(why):
-                    _log.info(
+                    _logger.info(
                         "node %(node)s no longer manages the cluster: %(reason)s",
                         {"node": self._node_name, "reason": why},
                     )
@@ -181,17 +181,17 @@ class Manager:
             else:
                 await self._mirror.put(change.key, value, change.version)
         except VersionConflictError:
-            _log.debug(
+            _logger.debug(
                 "another process changed %(entry)s first: %(reason)s",
                 {"entry": change.key, "reason": change.reason},
             )
         except StoreUnavailableError as error:
-            _log.warning(
+            _logger.warning(
                 "could not change %(entry)s (%(error)s): %(reason)s",
                 {"entry": change.key, "error": error, "reason": change.reason},
             )
         else:
-            _log.info(
+            _logger.info(
                 "%(entry)s: %(reason)s", {"entry": change.key.removeprefix(PREFIX), "reason": change.reason}
             )
         self._office.written(write.number)
@@ -201,7 +201,7 @@ class Manager:
         self._perform(self._office.heard(change.key, change.value, change.version, self._clock()))
         why = self.view.unreadable.get(change.key)
         if why is not None:
-            _log.error(
+            _logger.error(
                 "the manager ignores entry %(entry)s, because it cannot read it: %(error)s",
                 {"entry": change.key, "error": why},
             )

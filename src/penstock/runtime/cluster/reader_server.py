@@ -19,7 +19,7 @@ import msgspec
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.cluster.reader_record import ROW_SECONDS, ReaderRecord, Tally
-from penstock.runtime.cluster.streams import Certified, Door, listen
+from penstock.runtime.cluster.streams import Certified, Listener, listen
 from penstock.runtime.engine.local_link import LOCAL_CONNECTION
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.runtime.native.connection import JOIN_BYTES
@@ -31,7 +31,7 @@ from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
 from penstock.wire.session_sides import Handler
 from penstock.wire.strangers import Strangers
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FRAME_BYTES = 512
 """Of what readers say: a ticket, or where to read on."""
@@ -62,7 +62,7 @@ class ReaderTotals(NamedTuple):
     """Written to readers."""
 
 
-class ReaderDoor:
+class ReaderServer:
     """Listens for readers."""
 
     def __init__(
@@ -84,16 +84,16 @@ class ReaderDoor:
         self._readers: dict[int, Reader] = {}
         self._strangers: Strangers[Reader] = Strangers(MAX_STRANGERS)
         self._next = FIRST_READER
-        self._door: Door | None = None
+        self._server: Listener | None = None
         self._refused = 0
         self._sent_bytes = 0
-        self._bad = BadConnections(log)
+        self._bad = BadConnections(logger)
         self.waits = ReaderWaits()
         self._closed = False
 
     async def listen(self, listener: socket.socket, tls: Certified | None) -> None:
         """Takes readers from a socket that is bound."""
-        self._door = await listen(lambda: Reader(self), listener, tls, "the port for readers")
+        self._server = await listen(lambda: Reader(self), listener, tls, "the port for readers")
 
     @property
     def totals(self) -> ReaderTotals:
@@ -109,8 +109,8 @@ class ReaderDoor:
     def close(self) -> None:
         """Takes nobody any more and lets go of everybody."""
         self._closed = True
-        if self._door is not None:
-            self._door.close()
+        if self._server is not None:
+            self._server.close()
         for reader in [*self._strangers, *self._readers.values()]:
             reader.end()
 
@@ -155,8 +155,8 @@ class ReaderDoor:
 class Reader(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, door: ReaderDoor) -> None:
-        self._door = door
+    def __init__(self, server: ReaderServer) -> None:
+        self._server = server
         self._frames = FrameReader(FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -173,19 +173,19 @@ class Reader(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
-        door = self._door
+        server = self._server
         name = transport.get_extra_info("peername")
         if name:
             self._peer = str(name[0])
-        if not door.knocked(self):
+        if not server.knocked(self):
             self.cut_off("there are too many")
             return
-        self._transport.set_write_buffer_limits(high=door.write_buffer_bytes)
+        self._transport.set_write_buffer_limits(high=server.write_buffer_bytes)
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._timer = asyncio.get_running_loop().call_later(
-            door.hello_seconds, self.cut_off, "it sent no ticket"
+            server.hello_seconds, self.cut_off, "it sent no ticket"
         )
 
     def data_received(self, data: bytes) -> None:
@@ -207,28 +207,28 @@ class Reader(asyncio.Protocol):
     def pause_writing(self) -> None:
         if self._transport is not None and self._number:
             self._transport.pause_reading()
-            self._door.driver.behind(self._number)
+            self._server.driver.behind(self._number)
 
     def resume_writing(self) -> None:
         if self._transport is not None and self._number:
-            self._door.driver.caught_up(self._number)
+            self._server.driver.caught_up(self._number)
             self._transport.resume_reading()
 
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _introduce(self, frame: Frame) -> None:
-        door = self._door
-        now_ms = door.now_ms()
-        self._ticket = ticket = door.desk.check(frame.head, now_ms)
+        server = self._server
+        now_ms = server.now_ms()
+        self._ticket = ticket = server.desk.check(frame.head, now_ms)
         holder = ticket.holder
-        self._reads = door.waits.begin((holder.account, holder.user) if holder is not None else self._peer)
+        self._reads = server.waits.begin((holder.account, holder.user) if holder is not None else self._peer)
         if self._timer is not None:
             self._timer.cancel()
         seconds = (ticket.until_ms - now_ms) / 1000
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
-        if ticket.holder is not None and door.record is not None:
+        if ticket.holder is not None and server.record is not None:
             self._tally = Tally(ticket.holder, self._peer)
-        self._number = door.let_in(self)
+        self._number = server.let_in(self)
 
     def _read(self, frames: Sequence[Frame]) -> None:
         """Hands on what is within the ticket; raises `TicketError` at the first that is not."""
@@ -252,7 +252,7 @@ class Reader(asyncio.Protocol):
         if self._tally is not None:
             self._tally.asked(within)
         if within:
-            self._door.driver.handle(self._number, within)
+            self._server.driver.handle(self._number, within)
 
     def _refuse(self, request_id: int) -> None:
         if self._transport is not None:
@@ -265,7 +265,7 @@ class Reader(asyncio.Protocol):
             return 0
         if self._reads is not None:
             self._reads.answered(buffers)
-        if self._tally is not None and self._tally.answered(buffers, self._door.now_ms()):
+        if self._tally is not None and self._tally.answered(buffers, self._server.now_ms()):
             self._row = asyncio.get_running_loop().call_later(ROW_SECONDS, self._write_row)
         size = sum(map(len, buffers))
         if size <= JOIN_BYTES:
@@ -278,12 +278,12 @@ class Reader(asyncio.Protocol):
         if self._row is not None:
             self._row.cancel()
             self._row = None
-        if self._tally is not None and self._door.record is not None:
-            self._door.record.write(self._tally)
+        if self._tally is not None and self._server.record is not None:
+            self._server.record.write(self._tally)
 
     def cut_off(self, why: str) -> None:
         """Ends the connection, and says why in the log."""
-        self._door.refused(self._peer, why)
+        self._server.refused(self._peer, why)
         self.end()
 
     def end(self) -> None:
@@ -296,4 +296,4 @@ class Reader(asyncio.Protocol):
             self._write_row()
             if self._reads is not None:
                 self._reads.end()
-            self._door.left(self, self._number)
+            self._server.left(self, self._number)

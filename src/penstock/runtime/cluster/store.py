@@ -23,7 +23,7 @@ from penstock.runtime.http.tls import TlsError
 from penstock.runtime.processes.listening import SettingError, StrangerError
 from penstock.wire.backoff import STORE_ABSENT_SECONDS
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SLOW_SECONDS = 1.5
 """Who starts a process by hand hears after so long why nothing happens yet."""
@@ -91,7 +91,7 @@ async def _open(
         except StoreUnavailableError as error:
             if said is None or clock() >= said + SAID_AGAIN_SECONDS:
                 said = clock()
-                log.warning(
+                logger.warning(
                     "cannot reach the cluster's metadata at %(store)s; waiting until it answers: %(error)s",
                     {"store": without_password(url), "error": error},
                 )
@@ -105,7 +105,7 @@ def telling_of_a_wait(url: str) -> Iterator[None]:
         "the cluster's metadata at %s does not answer; this process goes on trying and begins when it does"
     )
     shown = without_password(url)
-    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, shown)
+    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, logger.warning, sentence, shown)
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.wire.credentials import is_this_machine
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 GUIDE = "docs/guide/cluster.md#your-etcd"
 
@@ -44,4 +44,4 @@ async def warn_of_unguarded_store(url: str, tls: ClusterTls | None) -> None:
     """Says it in the log, if there is something to say; nothing is kept from starting."""
     why = await why_unguarded(url, tls)
     if why is not None:
-        _log.warning("%(reason)s", {"reason": why})
+        _logger.warning("%(reason)s", {"reason": why})

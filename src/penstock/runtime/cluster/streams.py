@@ -21,7 +21,7 @@ from penstock.wire.proxy_protocol import ProxyHeader, ProxyHeaderError
 from penstock.wire.strangers import STRANGERS_AT_ONCE, Strangers
 from penstock.wire.tls_reasons import is_wrong_name, speaks_no_tls
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 5.0
 PASSED_ON_AT_ONCE = 4_096
@@ -73,7 +73,7 @@ class Trusting(Protocol):
         ...
 
 
-class Door(Protocol):
+class Listener(Protocol):
     """What listens."""
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ async def listen(
     *,
     at_once: int = STRANGERS_AT_ONCE,
     seconds: float = HANDSHAKE_SECONDS,
-) -> Door:
+) -> Listener:
     """Takes connections from a socket that is bound; `service` is what is there, for the log.
 
     So many may be in the middle of the TLS handshake `at_once`, for so many seconds; the oldest goes for the next.
@@ -137,10 +137,10 @@ async def listen(
         return await asyncio.get_running_loop().create_server(make, sock=listener, backlog=backlog)
     listener.setblocking(False)
     listener.listen(backlog)
-    return _GreetingDoor(make, listener, tls, service, balanced, at_once, seconds)
+    return _GreetingListener(make, listener, tls, service, balanced, at_once, seconds)
 
 
-class _GreetingDoor:
+class _GreetingListener:
     """Has connections say what comes before their protocol: a balancer whose they are, everybody who they are."""
 
     def __init__(
@@ -162,7 +162,7 @@ class _GreetingDoor:
         self._greetings: Strangers[asyncio.Task[None]] = Strangers(
             at_once if tls is not None else PASSED_ON_AT_ONCE
         )
-        self._bad = BadConnections(log)
+        self._bad = BadConnections(logger)
         self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
         # Not before it has ended, or the loop would look at a file that is another one by then.
         self._accepting.add_done_callback(lambda _: listener.close())
@@ -230,7 +230,7 @@ class _GreetingDoor:
         spare = connection.dup() if tls.plain_answer else None
         try:
             await loop.connect_accepted_socket(
-                lambda: _Doorkeeper(partial(self._takes, tls, host, make)),
+                lambda: _CertificateCheck(partial(self._takes, tls, host, make)),
                 connection,
                 ssl=tls.server,
                 ssl_handshake_timeout=self._seconds,
@@ -267,7 +267,7 @@ class _GreetingDoor:
         )
 
 
-class _Doorkeeper(asyncio.Protocol):
+class _CertificateCheck(asyncio.Protocol):
     """Looks at the certificate after the handshake and before anything else, then steps aside."""
 
     def __init__(self, takes: Callable[[asyncio.BaseTransport], asyncio.Protocol | None]) -> None:

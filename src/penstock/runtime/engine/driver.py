@@ -27,7 +27,7 @@ from penstock.storage.flush import Flush
 from penstock.storage.job import Job
 from penstock.wire.frames import Frame
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EXPECTED_FAILURES = (StorageError, DiskFailedError, DiskFullError)
 """What a disk can do to a node; anything else is a defect."""
@@ -268,12 +268,12 @@ class Driver:
         if self.failure is not None:
             return
         self.failure = error
-        log.critical(
+        logger.critical(
             "the server stops, because its state can no longer be trusted: %(error)s",
             {"error": describe(error)},
         )
         if not isinstance(error, EXPECTED_FAILURES):
-            log.error("this is a defect of Penstock; please report it with what follows", exc_info=error)
+            logger.error("this is a defect of Penstock; please report it with what follows", exc_info=error)
         self._stop()
         self._failed()
 

@@ -17,7 +17,7 @@ from penstock.config.processors import Processors, format_processors
 from penstock.runtime.engine.cpu_affinity import Placement, Sample
 from penstock.runtime.processes.listening import StartError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 _TASKS = Path("/proc/self/task")
@@ -76,19 +76,21 @@ class SharedProcessor:
         placement = self._placement
         try:
             if not self._still_ours():
-                log.info(
+                logger.info(
                     "the processors of this process were already restricted; Penstock does not change them"
                 )
                 return False
             if placement.look(sample if sample is not None else self._sample()):
                 kept = placement.kept_on
                 self._keep_to(self._allowed if kept is None else {kept})
-                log.debug(
+                logger.debug(
                     "event loop and flush %(what)s",
                     {"what": "let go" if kept is None else f"kept to processor {kept}"},
                 )
         except (OSError, ValueError, IndexError) as error:
-            log.info("could not keep the threads of the server on one processor: %(error)s", {"error": error})
+            logger.info(
+                "could not keep the threads of the server on one processor: %(error)s", {"error": error}
+            )
             return False
         return True
 

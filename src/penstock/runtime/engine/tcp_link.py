@@ -31,7 +31,7 @@ from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
 from penstock.wire.liveness import Liveness, Sign
 from penstock.wire.messages import SERVICE, Answer, Hello, Ping, Request, Unsubscribe, Welcome
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 GREETING_SECONDS = 5.0
 SILENT_SECONDS = 5.0
@@ -181,7 +181,7 @@ class TcpLink:
         self._liveness.reset()
         self._watch = loop.call_later(SILENT_SECONDS, self._look_alive)
         self._found.set()
-        log.info(
+        logger.info(
             "connected to the node at %(address)s (%(server)s)",
             {"address": self._address, "server": welcome.server},
         )
@@ -218,7 +218,7 @@ class TcpLink:
         """Says why once, not at every attempt."""
         if reason != self._reason:
             self._reason = reason
-            log.warning(
+            logger.warning(
                 "cannot reach the node at %(address)s: %(error)s; retrying",
                 {"address": self._address, "error": reason},
             )
@@ -243,7 +243,7 @@ class TcpLink:
         if was_found:
             self._reason = reason
             if not self._closed:
-                log.warning(
+                logger.warning(
                     "lost the connection to the node at %(address)s: %(error)s; reconnecting",
                     {"address": self._address, "error": reason},
                 )

@@ -28,7 +28,7 @@ from penstock.runtime.http.request_reader import SLICE_BYTES, HeldBytes, Request
 from penstock.runtime.http.server_state import HttpServerState
 from penstock.sqs.protocols.http import HttpRequest, Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OVERLOADED = "The server holds as many requests as it can; try again in a moment."
 
@@ -273,7 +273,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             cancel = server.handler(request, self.peer, exchange.reply)
         except Exception:
-            log.exception(
+            logger.exception(
                 "could not handle a request from %(address)s: this is a defect of Penstock; please report it",
                 {"address": self.address},
             )

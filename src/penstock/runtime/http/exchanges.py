@@ -10,7 +10,7 @@ from penstock.runtime.http.answers import CLOSE, KEEP_ALIVE, encode_answer, plai
 from penstock.runtime.http.server_state import Connection, HttpServerState
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 REFUSED_STATUS = 400
 """From here on an answer is a refusal."""
@@ -75,7 +75,7 @@ class Exchange:
             try:
                 cancel()
             except Exception:
-                log.exception("could not cancel a request: this is a defect of Penstock; please report it")
+                logger.exception("could not cancel a request: this is a defect of Penstock; please report it")
 
 
 class Exchanges:
@@ -156,7 +156,7 @@ class Exchanges:
             encoded = encode_answer(response, server.date_line, line, exchange.bodiless)
             self.served = self.served or response.status < REFUSED_STATUS
         except Exception:
-            log.exception(
+            logger.exception(
                 "could not send an answer to %(address)s: this is a defect of Penstock; please report it",
                 {"address": connection.address},
             )

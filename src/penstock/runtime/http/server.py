@@ -13,13 +13,13 @@ import socket
 import ssl
 from email.utils import formatdate
 
-from penstock.runtime.cluster.streams import Door, Shown, listen
+from penstock.runtime.cluster.streams import Listener, Shown, listen
 from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.connection import HttpConnection
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server_state import Connection, Handler, HttpServerState, Refuse
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 USUAL_LIMITS = HttpLimits()
@@ -38,7 +38,7 @@ class HttpServer(HttpServerState):
     ) -> None:
         super().__init__(handler, limits, refuse)
         self._given_turn = turn
-        self._listeners: list[Door] = []
+        self._listeners: list[Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         """Set when the last connection leaves, which matters only once no more may come."""
@@ -99,7 +99,7 @@ class HttpServer(HttpServerState):
                 if self.connections:
                     await self._empty.wait()
         except TimeoutError:
-            log.warning(
+            logger.warning(
                 "closed %(connections)d connections that did not finish in time",
                 {"connections": len(self.connections)},
             )

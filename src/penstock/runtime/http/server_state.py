@@ -15,7 +15,7 @@ from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 REFUSED_CONNECTIONS = 256
 """So many connections beyond the limit are told why they are refused, or an eighth of it; further ones are just closed."""
@@ -58,7 +58,7 @@ class HttpServerState:
         self.handler = handler
         self.limits = limits
         self._refuse = refuse
-        self.bad = BadConnections(log)
+        self.bad = BadConnections(logger)
         self.deadlines = Deadlines(limits, self.bad)
         self.connections: set[Connection] = set()
         self.held: set[Connection] = set()
@@ -93,7 +93,7 @@ class HttpServerState:
             try:
                 connection.take(data)
             except Exception:
-                log.exception(
+                logger.exception(
                     "could not process what %(address)s sent: this is a defect of Penstock; please report it",
                     {"address": connection.address},
                 )
@@ -164,7 +164,7 @@ class HttpServerState:
             try:
                 return self._refuse(status, sentence)
             except Exception:
-                log.exception(
+                logger.exception(
                     "could not format the error response: this is a defect of Penstock; please report it"
                 )
         return plain_refusal(status, sentence)

@@ -1,7 +1,7 @@
 """The SQS front end and all it runs on, opened and closed in a written order.
 
 Opening:
-  1. its socket is bound; the users are known (see `records`): loopback only, while there are none
+  1. its socket is bound; the users are known (see `shared`): loopback only, while there are none
   2. the HTTP server listens
 
 Closing:
@@ -39,18 +39,18 @@ from penstock.runtime.http.tls import Tls, TlsError
 from penstock.runtime.processes.listening import SettingError, bind, check_users
 from penstock.runtime.processes.metadata_registry import MetadataRegistry
 from penstock.runtime.processes.move_timer import MoveTimer
-from penstock.runtime.processes.shared_services import Records
+from penstock.runtime.processes.shared_services import SharedServices
 from penstock.sqs.compatibility import EXTENDED, STRICT
 
 GRACE_SECONDS = 5.0
 """How long requests that were read get to be finished when the server stops."""
 
 
-FrontDoorConfig = ServeConfig | FrontendConfig
+SqsServerConfig = ServeConfig | FrontendConfig
 
 
-class FrontDoor:
-    """Everything that serves SQS, in one object; made by `open_front_door`."""
+class SqsServer:
+    """Everything that serves SQS, in one object; made by `open_sqs_server`."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class FrontDoor:
         await self._registry.close()
 
 
-def bind_front_door(config: FrontDoorConfig, has_users: bool) -> tuple[socket.socket, Address]:
+def bind_sqs_server(config: SqsServerConfig, has_users: bool) -> tuple[socket.socket, Address]:
     """The socket of a front door, and where it is; raises `StartError`."""
     assert config.sqs_listen is not None
     check_users(config.sqs_listen, has_users)
@@ -113,28 +113,28 @@ def bind_front_door(config: FrontDoorConfig, has_users: bool) -> tuple[socket.so
     return listener, Address(config.sqs_listen.host, listener.getsockname()[1])
 
 
-async def open_front_door(
-    config: FrontDoorConfig,
+async def open_sqs_server(
+    config: SqsServerConfig,
     link: EngineLink,
     clock: WallClock,
-    records: Records,
+    shared: SharedServices,
     bound: tuple[socket.socket, Address],
-) -> FrontDoor:
+) -> SqsServer:
     """A front door that listens; raises `StartError`, and lets go of its socket then."""
     assert config.sqs_listen is not None
     turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
     listener, address = bound
-    users = records.users
+    users = shared.users
     try:
         tls = _tls(config)
-        registry = MetadataRegistry(records.mirror)
+        registry = MetadataRegistry(shared.mirror)
         services = Services(
             engine=link,
             registry=registry,
-            metadata=records.metadata,
+            metadata=shared.metadata,
             users=users,
-            usage=records.usage,
-            home=records.home,
+            usage=shared.usage,
+            home=shared.home,
             compatibility=STRICT if config.sqs_compatibility == "strict" else EXTENDED,
             address=str(address),
             public_url=config.sqs_public_url.rstrip("/") if config.sqs_public_url else None,
@@ -145,7 +145,7 @@ async def open_front_door(
             later=turn.later,
             wall_ms=wall_ms,
             failed_signatures=limit_of(config.sqs_failed_signatures),
-            throttle=records.throttle,
+            throttle=shared.throttle,
         )
         front = FrontEnd(services)
         server = HttpServer(_handler(config, front), limits=_limits(config), refuse=front.refuse, turn=turn)
@@ -153,11 +153,11 @@ async def open_front_door(
     except BaseException:
         listener.close()
         raise
-    moves = MoveTimer(services, Mover(secrets.token_hex(8), records.metadata), clock.now_ms)
-    return FrontDoor(front, server, registry, tls, address, users, moves)
+    moves = MoveTimer(services, Mover(secrets.token_hex(8), shared.metadata), clock.now_ms)
+    return SqsServer(front, server, registry, tls, address, users, moves)
 
 
-def _handler(config: FrontDoorConfig, front: FrontEnd) -> Handler:
+def _handler(config: SqsServerConfig, front: FrontEnd) -> Handler:
     """Who handles requests; behind proxies it is told of the clients in place of those."""
     if config.sqs_trusted_proxies is None:
         return front.handle
@@ -165,7 +165,7 @@ def _handler(config: FrontDoorConfig, front: FrontEnd) -> Handler:
     return lambda request, peer, reply: front.handle(request, client_of(request, peer), reply)
 
 
-def _tls(config: FrontDoorConfig) -> Tls | None:
+def _tls(config: SqsServerConfig) -> Tls | None:
     if config.sqs_tls_certificate is None or config.sqs_tls_key is None:
         return None
     try:
@@ -174,7 +174,7 @@ def _tls(config: FrontDoorConfig) -> Tls | None:
         raise SettingError(str(error)) from None
 
 
-def _limits(config: FrontDoorConfig) -> HttpLimits:
+def _limits(config: SqsServerConfig) -> HttpLimits:
     seconds = config.sqs_request_timeout_ms / SECOND_MS
     return HttpLimits(
         max_connections=config.sqs_max_connections,

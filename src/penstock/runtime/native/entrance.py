@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.config.address import Address
+from penstock.frontend.native.authentication import Authentication
 from penstock.frontend.native.limits import NativeLimits
-from penstock.frontend.native.native_guard import NativeDoor
+from penstock.frontend.native.native_guard import NativeGuard
 from penstock.frontend.native.permissions import Permissions, QueueNames
-from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import NativeRecord
 from penstock.frontend.throttle.failed_signatures import FailedSignatures, limit_of
 from penstock.frontend.usage.record_usage import RequestIds
@@ -23,7 +23,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.runtime.clocks.clock import timer_us
 from penstock.runtime.native.server import Server
-from penstock.runtime.processes.shared_services import Records
+from penstock.runtime.processes.shared_services import SharedServices
 from penstock.sqs.names import QueueArn
 from penstock.sqs.protocols.http import Peer
 
@@ -129,26 +129,28 @@ class ClusterNames:
         return not self._layout.is_gone(queue_id)
 
 
-def native_door(
+def make_native_guard(
     server: Server,
-    records: Records,
+    shared: SharedServices,
     names: QueueNames,
     listen: Address,
     failed_signatures: int | None,
     now_ms: Callable[[], int],
-) -> NativeDoor:
+) -> NativeGuard:
     """The door of a server that listens there; its `inside` is still to be set."""
-    reception = Reception(
-        records.users,
-        records.home,
+    authentication = Authentication(
+        shared.users,
+        shared.home,
         FailedSignatures(limit_of(failed_signatures)),
-        link_secret=records.link_secret,
+        link_secret=shared.link_secret,
         open_without_users=listen.is_loopback,
         token=secrets.token_bytes,
     )
-    own_queue = str(QueueArn(records.home.region, records.home.account, USAGE_QUEUE))
-    record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), timer_us, own_queue)
-    permissions = Permissions(records.home, records.queues, names)
-    limits = NativeLimits(records.throttle, names)
-    sockets, looks = NativeSockets(server), MetadataLooks(records.mirror)
-    return NativeDoor(reception, permissions, limits, record, records.metadata, sockets, looks.look, now_ms)
+    own_queue = str(QueueArn(shared.home.region, shared.home.account, USAGE_QUEUE))
+    record = NativeRecord(shared.usage, RequestIds(secrets.token_bytes(10)), timer_us, own_queue)
+    permissions = Permissions(shared.home, shared.queues, names)
+    limits = NativeLimits(shared.throttle, names)
+    sockets, looks = NativeSockets(server), MetadataLooks(shared.mirror)
+    return NativeGuard(
+        authentication, permissions, limits, record, shared.metadata, sockets, looks.look, now_ms
+    )

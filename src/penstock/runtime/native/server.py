@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from penstock.model.batch import Buffer
-from penstock.runtime.cluster.streams import Certified, Door, listen
+from penstock.runtime.cluster.streams import Certified, Listener, listen
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.runtime.native.connection import Connection
 from penstock.runtime.native.proxy_headers import TrustedBalancers
@@ -23,7 +23,7 @@ from penstock.wire.handshake import NONCE_BYTES
 from penstock.wire.proxy_protocol import ProxyHeader
 from penstock.wire.session_sides import Handler
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 
@@ -61,11 +61,11 @@ class Server:
             max_connections, write_buffer_bytes, hello_timeout_ms / 1000, secret=secret, place=place
         )
         self.sessions: ClientSessions[Connection] = ClientSessions(
-            terms, _later, BadConnections(log).tell, lambda: os.urandom(NONCE_BYTES)
+            terms, _later, BadConnections(logger).tell, lambda: os.urandom(NONCE_BYTES)
         )
         self.connections = self.sessions.connections
         self.congestion_changed = self.sessions.congestion_changed
-        self._listener: Door | None = None
+        self._listener: Listener | None = None
         self._empty = asyncio.Event()
         self.sessions.emptied = self._empty.set
 
@@ -103,7 +103,7 @@ class Server:
             self._empty.clear()
             await came(self._empty, timeout_seconds)
         if self.connections:
-            log.warning(
+            logger.warning(
                 "closed %(connections)d connections that did not read their last answers",
                 {"connections": len(self.connections)},
             )

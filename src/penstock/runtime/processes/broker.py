@@ -36,7 +36,7 @@ from penstock.backend.node.opening import OpeningReport
 from penstock.config.address import Address
 from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
-from penstock.frontend.native.native_guard import NativeDoor
+from penstock.frontend.native.native_guard import NativeGuard
 from penstock.model.batch import Buffer
 from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clocks.clock import WallClock
@@ -45,15 +45,15 @@ from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.disk.disk import RealDisk
 from penstock.runtime.engine.driver import Driver
 from penstock.runtime.engine.local_link import LocalLink
-from penstock.runtime.http.sqs_server import GRACE_SECONDS, FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.http.sqs_server import GRACE_SECONDS, SqsServer, bind_sqs_server, open_sqs_server
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
 from penstock.runtime.monitoring.node import NodeSight
 from penstock.runtime.monitoring.process_usage import process_usage
-from penstock.runtime.native.entrance import CatalogueNames, native_door
+from penstock.runtime.native.entrance import CatalogueNames, make_native_guard
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls, native_certificate, native_url
 from penstock.runtime.processes.listening import StartError, bind, check_users
-from penstock.runtime.processes.shared_services import Records, open_records
+from penstock.runtime.processes.shared_services import SharedServices, open_shared_services
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
 from penstock.storage.errors import StorageError
 from penstock.storage.identity import Identity
@@ -92,9 +92,9 @@ class Broker:
         self._node_clock = node_clock
         self._driver = driver
         self._server = server
-        self.records: Records | None = None
+        self.shared: SharedServices | None = None
         """Users, and the record of usage."""
-        self.front_door: FrontDoor | None = None
+        self.sqs_server: SqsServer | None = None
         """Where SQS is spoken, unless it is turned off."""
         self.monitoring: Monitoring | None = None
         """Where monitoring looks, unless it is turned off."""
@@ -129,19 +129,19 @@ class Broker:
         """Stops in the order written above; a broker that has failed only lets go."""
         if self.monitoring is not None:
             await self.monitoring.close()
-        if self.front_door is not None:
-            await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
+        if self.sqs_server is not None:
+            await self.sqs_server.close(0.0 if self._driver.failure else GRACE_SECONDS)
         self._server.stop_accepting()
-        if self.records is not None and self._driver.failure is None:
-            await self.records.hand_on()
+        if self.shared is not None and self._driver.failure is None:
+            await self.shared.hand_on()
         self.link.close("the server is stopping")
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
         self._driver.join(THREADS_SECONDS)
         self._node_clock.close()
         self._disk.close()
-        if self.records is not None:
-            await self.records.close()
+        if self.shared is not None:
+            await self.shared.close()
 
 
 async def open_broker(config: ServeConfig) -> Broker:
@@ -170,17 +170,17 @@ async def open_broker(config: ServeConfig) -> Broker:
         trusted_proxies=config.native_trusted_proxies,
     )
     loop = asyncio.get_running_loop()
-    doors: list[NativeDoor] = []
+    doors: list[NativeGuard] = []
 
     def congestion_changed(congested: bool) -> None:
         server.congestion_changed(congested)
-        if broker.front_door is not None:
-            broker.front_door.congestion_changed(congested)
+        if broker.sqs_server is not None:
+            broker.sqs_server.congestion_changed(congested)
 
     def failed() -> None:
         server.drop_all()
-        if broker.front_door is not None:
-            broker.front_door.drop_all()
+        if broker.sqs_server is not None:
+            broker.sqs_server.drop_all()
         broker.link.close("the server has failed")
 
     def write(connection: int, buffers: list[Buffer]) -> None:
@@ -191,20 +191,22 @@ async def open_broker(config: ServeConfig) -> Broker:
     broker = Broker(disk, node, node_clock, driver, server, address, tls)
     node_clock.start()
     try:
-        records = broker.records = await open_records(config)
+        shared = broker.shared = await open_shared_services(config)
         link = broker.link
         if config.sqs_listen is not None:
-            bound = bind_front_door(config, records.users.has_users())
-            records.begin_usage(str(bound[1]), link)
-            broker.front_door = await open_front_door(config, link, clock, records, bound)
+            bound = bind_sqs_server(config, shared.users.has_users())
+            shared.begin_usage(str(bound[1]), link)
+            broker.sqs_server = await open_sqs_server(config, link, clock, shared, bound)
         else:
-            records.begin_usage(str(address), link)
-        broker.monitoring = await open_monitoring(config, NodeSight(link, clock, records.usage_totals))
+            shared.begin_usage(str(address), link)
+        broker.monitoring = await open_monitoring(config, NodeSight(link, clock, shared.usage_totals))
         names = CatalogueNames(catalogues[0])
-        door = native_door(server, records, names, config.listen, config.sqs_failed_signatures, clock.now_ms)
-        door.inside = driver
-        doors.append(door)
-        await server.start(door, listener)
+        guard = make_native_guard(
+            server, shared, names, config.listen, config.sqs_failed_signatures, clock.now_ms
+        )
+        guard.inside = driver
+        doors.append(guard)
+        await server.start(guard, listener)
     except BaseException:
         listener.close()
         await broker.close()
@@ -213,11 +215,11 @@ async def open_broker(config: ServeConfig) -> Broker:
 
 
 async def _check_users(config: ServeConfig) -> None:
-    records = await open_records(config)
+    shared = await open_shared_services(config)
     try:
-        check_users(config.listen, records.users.has_users())
+        check_users(config.listen, shared.users.has_users())
     finally:
-        await records.close()
+        await shared.close()
 
 
 def open_engine(

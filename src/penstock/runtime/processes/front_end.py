@@ -31,12 +31,12 @@ from penstock.runtime.cluster.store import (
 from penstock.runtime.cluster.store_guard import warn_of_unguarded_store
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.engine.tcp_link import TcpLink
-from penstock.runtime.http.sqs_server import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.http.sqs_server import SqsServer, bind_sqs_server, open_sqs_server
 from penstock.runtime.monitoring.front_end import FrontEndSight
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native.tls import NativeTls, native_certificate, native_url
 from penstock.runtime.processes.listening import SettingError
-from penstock.runtime.processes.shared_services import Records, shared_records
+from penstock.runtime.processes.shared_services import SharedServices, shared_services
 from penstock.runtime.processes.user_keys import open_user_keys
 from penstock.wire.read_ticket import TicketDesk
 
@@ -62,17 +62,17 @@ class ClusterFrontEnd:
         link: ClusterLink,
         mirror: MetadataMirror,
         store: MetadataStore,
-        records: Records,
-        door: FrontDoor | None,
+        shared: SharedServices,
+        sqs_server: SqsServer | None,
         gateway: NativeGateway | None,
         monitoring: Monitoring | None,
     ) -> None:
         self.monitoring = monitoring
         self.link = link
-        self.front_door = door
+        self.sqs_server = sqs_server
         self._mirror = mirror
         self._store = store
-        self._records = records
+        self._shared = shared
         self._gateway = gateway
         self._closed = asyncio.Event()
 
@@ -106,9 +106,9 @@ class ClusterFrontEnd:
             await self.monitoring.close()
         if self._gateway is not None:
             await self._gateway.close()
-        if self.front_door is not None:
-            await self.front_door.close()
-        await self._records.close()
+        if self.sqs_server is not None:
+            await self.sqs_server.close()
+        await self._shared.close()
         await self.link.close()
         await self._mirror.close()
         await self._store.close()
@@ -148,11 +148,11 @@ async def open_cluster_front_end(
     link: ClusterLink | None = None
     gateway: NativeGateway | None = None
     monitoring: Monitoring | None = None
-    records: Records | None = None
+    shared: SharedServices | None = None
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
         with telling_of_a_wait(config.cluster_metadata):
-            records = await shared_records(config, mirror, keys)
+            shared = await shared_services(config, mirror, keys)
         link = ClusterLink(
             mirror,
             loop,
@@ -172,31 +172,31 @@ async def open_cluster_front_end(
                 await link.found()
         except TimeoutError:
             pass  # the links have said so in the log, and go on looking
-        has_users = records.users.has_users()
+        has_users = shared.users.has_users()
         native = bind_gateway(config.native_listen, has_users) if config.native_listen is not None else None
-        sqs = bind_front_door(config, has_users) if config.sqs_listen is not None else None
-        records.begin_usage(str(sqs[1] if sqs is not None else native[1] if native else name), link)
-        sight = FrontEndSight(name, clock.now_ms(), link, records.usage_totals)
+        sqs = bind_sqs_server(config, has_users) if config.sqs_listen is not None else None
+        shared.begin_usage(str(sqs[1] if sqs is not None else native[1] if native else name), link)
+        sight = FrontEndSight(name, clock.now_ms(), link, shared.usage_totals)
         monitoring = await open_monitoring(config, sight)
         if native is not None:
             limit = config.sqs_failed_signatures
             proxies = config.native_trusted_proxies
             gateway = await open_gateway(
-                native, link, records, limit, name, clock.now_ms, clients_tls, proxies, native_connections
+                native, link, shared, limit, name, clock.now_ms, clients_tls, proxies, native_connections
             )
-        door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
+        sqs_server = await open_sqs_server(config, link, clock, shared, sqs) if sqs is not None else None
     except BaseException:
         if monitoring is not None:
             await monitoring.close()
         if gateway is not None:
             await gateway.close()
-        if records is not None:
-            await records.close()
+        if shared is not None:
+            await shared.close()
         if link is not None:
             await link.close()
         await mirror.close()
         await store.close()
         raise
-    service = ClusterFrontEnd(link, mirror, store, records, door, gateway, monitoring)
+    service = ClusterFrontEnd(link, mirror, store, shared, sqs_server, gateway, monitoring)
     service.cluster_tls, service.native_tls = tls, clients_tls
     return service

@@ -21,7 +21,7 @@ from penstock.runtime.cluster.reachability import introduce
 from penstock.runtime.cluster.store_guard import warn_of_unguarded_store
 from penstock.runtime.cluster.streams import dial
 from penstock.runtime.cluster.tls import ClusterTls, cluster_tls
-from penstock.runtime.http.sqs_server import FrontDoor
+from penstock.runtime.http.sqs_server import SqsServer
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.listening import SettingError, StartError, bind
@@ -35,7 +35,7 @@ class MetadataProcess:
 
     failure: BaseException | None = None
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
-    front_door: FrontDoor | None = None
+    sqs_server: SqsServer | None = None
     partner_threads: tuple[int, ...] = ()
     native_tls: NativeTls | None = None
     """It has no native clients."""

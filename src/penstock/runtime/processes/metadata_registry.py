@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.frontend.registry import Written
+from penstock.frontend.registry import WriteDone
 from penstock.metadata.mirror.mirror import MetadataMirror
 from penstock.metadata.store.interface import ABSENT
 from penstock.steps.step import Put, Remove, Stored, StoreStep
@@ -17,13 +17,13 @@ class MetadataRegistry:
         self._mirror = mirror
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def carry_out(self, step: StoreStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         """See `Registry`."""
         task = asyncio.get_running_loop().create_task(self._carry_out(step, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carry_out(self, step: StoreStep, done: Written) -> None:
+    async def _carry_out(self, step: StoreStep, done: WriteDone) -> None:
         outcome: int | Stored | Exception | None = None
         try:
             if isinstance(step, Put):

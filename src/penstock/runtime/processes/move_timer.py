@@ -12,7 +12,7 @@ from penstock.frontend.services import Services
 from penstock.metadata.store.interface import Change
 from penstock.steps.runner import StepRunner
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LONGEST_PAUSE_SECONDS = 60.0
 
@@ -60,5 +60,5 @@ class MoveTimer:
 
     def _ended(self, result: Exception | None) -> None:
         if result is not None:
-            log.warning("a message move task failed and is retried: %(error)s", {"error": result})
+            logger.warning("a message move task failed and is retried: %(error)s", {"error": result})
         self._come_again()

@@ -43,20 +43,20 @@ from penstock.runtime.cluster.lifecycle_sender import LifecycleSender
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
 from penstock.runtime.cluster.manager import Manager
 from penstock.runtime.cluster.peers.cluster_driver import ClusterDriver
-from penstock.runtime.cluster.peers.farewell import say_farewell
 from penstock.runtime.cluster.peers.layout_follower import LayoutFollower
 from penstock.runtime.cluster.peers.peer_links import PeerLinks
 from penstock.runtime.cluster.peers.registration import Registration
+from penstock.runtime.cluster.peers.shutdown import shut_down
 from penstock.runtime.cluster.reachability import introduce
 from penstock.runtime.cluster.reader_record import ReaderRecord
-from penstock.runtime.cluster.reader_server import ReaderDoor
+from penstock.runtime.cluster.reader_server import ReaderServer
 from penstock.runtime.cluster.store import cluster_certificate, cluster_secret, open_cluster_store
 from penstock.runtime.cluster.store_guard import warn_of_unguarded_store
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.disk.disk import RealDisk
 from penstock.runtime.engine.local_link import LocalLink
 from penstock.runtime.engine.tcp_link import TcpLink
-from penstock.runtime.http.sqs_server import FrontDoor
+from penstock.runtime.http.sqs_server import SqsServer
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
 from penstock.runtime.monitoring.node import NodeSight
 from penstock.runtime.native.server import Server
@@ -65,7 +65,7 @@ from penstock.runtime.processes.broker import LAST_ANSWERS_SECONDS, THREADS_SECO
 from penstock.runtime.processes.listening import SettingError, StartError, bind
 from penstock.wire.read_ticket import TicketDesk
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PRODUCER_BITS = 62
 
@@ -73,7 +73,7 @@ PRODUCER_BITS = 62
 class ClusterNode:
     """Everything of `penstock node run`; made by `open_cluster_node`."""
 
-    front_door: FrontDoor | None = None
+    sqs_server: SqsServer | None = None
     """It speaks no SQS; front ends do."""
     native_tls: NativeTls | None = None
     """Only front ends speak with clients."""
@@ -81,7 +81,7 @@ class ClusterNode:
     """What it shows to the others of its cluster."""
     link: LocalLink | None = None
     """The way of its monitoring to the node."""
-    readers: ReaderDoor | None = None
+    readers: ReaderServer | None = None
     """Where clients with tickets read logs."""
     reader_address: Address | None = None
     """Where that is."""
@@ -163,7 +163,7 @@ class ClusterNode:
         if self.reader_record is not None:
             await self.reader_record.close()
         if self.registration is not None and self._driver.failure is None:
-            await say_farewell(self.name, self.mirror, self.registration)
+            await shut_down(self.name, self.mirror, self.registration)
         if self.monitoring is not None:
             await self.monitoring.close()
         if self.lifecycle is not None:
@@ -280,7 +280,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     if config.reader_listen is not None:
         service.reader_address = Address(config.reader_listen.host, reader_listener[0].getsockname()[1])
         service.reader_record = ReaderRecord(f"{disk.directory}/usage", name)
-        service.readers = ReaderDoor(
+        service.readers = ReaderServer(
             driver,
             TicketDesk(secret),
             clock.now_ms,

@@ -26,7 +26,7 @@ from penstock.config.metadata_server import MetadataServerConfig
 from penstock.config.processors import Processors
 from penstock.config.serve import ServeConfig
 from penstock.runtime.engine.processors import SharedProcessor, use_processors
-from penstock.runtime.http.sqs_server import FrontDoor
+from penstock.runtime.http.sqs_server import SqsServer
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.processes.broker import Broker, open_broker
 from penstock.runtime.processes.logs import set_up_logging
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.runtime.processes.metadata import MetadataProcess
     from penstock.runtime.processes.node import ClusterNode
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SWITCH_SECONDS = 0.001
 """How soon the flush thread gets the interpreter back from a busy loop once its sync is done (Python's 5 ms
@@ -62,7 +62,7 @@ class Service(Protocol):
         ...
 
     @property
-    def front_door(self) -> FrontDoor | None:
+    def sqs_server(self) -> SqsServer | None:
         """Where it speaks SQS, if it does."""
         ...
 
@@ -172,7 +172,7 @@ async def _serve(
 ) -> int:
     service = await open_service()
     if warning is not None:  # not earlier: who cannot start is told why, and nothing else
-        log.warning(warning)
+        logger.warning(warning)
     stop = asyncio.Event()
     _stop_on_signals(stop)
     _reload_on_signal(service)
@@ -192,7 +192,7 @@ async def _serve(
     await service.close()
     if service.failure is not None:
         return 1
-    log.info("stopped; every acknowledged message is on disk")
+    logger.info("stopped; every acknowledged message is on disk")
     return 0
 
 
@@ -240,10 +240,10 @@ def fitting_connections(files: int, connections: Sequence[int]) -> tuple[int, ..
 def _stop_on_signals(stop: asyncio.Event) -> None:
     def on_signal(name: str) -> None:
         if stop.is_set():
-            log.warning("received %(signal)s again: stopping at once", {"signal": name})
+            logger.warning("received %(signal)s again: stopping at once", {"signal": name})
             logging.shutdown()
             os._exit(1)
-        log.info("received %(signal)s: stopping. A second signal stops at once", {"signal": name})
+        logger.info("received %(signal)s: stopping. A second signal stops at once", {"signal": name})
         stop.set()
 
     loop = asyncio.get_running_loop()
@@ -255,8 +255,8 @@ def _reload_on_signal(service: Service) -> None:
     """SIGHUP takes over renewed certificates; connections that are open keep the old ones."""
 
     def reload() -> None:
-        if service.front_door is not None:
-            _reload("certificate", service.front_door.reload_certificate)
+        if service.sqs_server is not None:
+            _reload("certificate", service.sqs_server.reload_certificate)
         if service.native_tls is not None:
             _reload("certificate for native clients", service.native_tls.reload)
         if service.cluster_tls is not None:
@@ -269,9 +269,9 @@ def _reload(what: str, reload: Callable[[], None]) -> None:
     try:
         reload()
     except TlsError as error:
-        log.error(
+        logger.error(
             "could not reload the %(what)s; the old one stays in use: %(error)s",
             {"what": what, "error": error},
         )
     else:
-        log.info("reloaded the %(what)s", {"what": what})
+        logger.info("reloaded the %(what)s", {"what": what})

@@ -8,11 +8,11 @@ from penstock.config.frontend import FrontendConfig
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.engine.tcp_link import TcpLink
-from penstock.runtime.http.sqs_server import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.http.sqs_server import SqsServer, bind_sqs_server, open_sqs_server
 from penstock.runtime.monitoring.front_end import FrontEndSight
 from penstock.runtime.monitoring.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native.tls import NativeTls, trusted_backend
-from penstock.runtime.processes.shared_services import Records, open_records
+from penstock.runtime.processes.shared_services import SharedServices, open_shared_services
 from penstock.wire.credentials import LINK_KEY, Credentials
 
 FIRST_CONTACT_SECONDS = 2.0
@@ -33,17 +33,17 @@ class RemoteFrontEnd:
 
     def __init__(
         self,
-        door: FrontDoor,
+        sqs_server: SqsServer,
         link: TcpLink,
-        records: Records,
+        shared: SharedServices,
         config: FrontendConfig,
         monitoring: Monitoring | None,
     ) -> None:
         self.monitoring = monitoring
-        self.front_door = door
+        self.sqs_server = sqs_server
         self.backend = config.backend
         self._link = link
-        self._records = records
+        self._shared = shared
         self._closed = asyncio.Event()
 
     @property
@@ -59,8 +59,8 @@ class RemoteFrontEnd:
         """Finishes what has begun, then lets go of the back end."""
         if self.monitoring is not None:
             await self.monitoring.close()
-        await self.front_door.close()
-        await self._records.close()
+        await self.sqs_server.close()
+        await self._shared.close()
         await self._link.close()
         self._closed.set()
 
@@ -68,9 +68,9 @@ class RemoteFrontEnd:
 async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
     """A front end that listens; raises `StartError`."""
     tls = trusted_backend(config)
-    records = await open_records(config)
+    shared = await open_shared_services(config)
     # The back end is shown that we have its master key: to it a front end is no user, and what it asks was asked here.
-    credentials = Credentials(LINK_KEY, records.link_secret)
+    credentials = Credentials(LINK_KEY, shared.link_secret)
     link = TcpLink(config.backend, asyncio.get_running_loop(), credentials=credentials, tls=tls)
     link.start()
     try:
@@ -80,15 +80,15 @@ async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
         pass  # the link has said so in the log, and goes on looking
     clock, monitoring = WallClock(), None
     try:
-        bound = bind_front_door(config, records.users.has_users())
-        records.begin_usage(str(bound[1]), link)
-        sight = FrontEndSight(str(bound[1]), clock.now_ms(), link, records.usage_totals)
+        bound = bind_sqs_server(config, shared.users.has_users())
+        shared.begin_usage(str(bound[1]), link)
+        sight = FrontEndSight(str(bound[1]), clock.now_ms(), link, shared.usage_totals)
         monitoring = await open_monitoring(config, sight)
-        door = await open_front_door(config, link, clock, records, bound)
+        sqs_server = await open_sqs_server(config, link, clock, shared, bound)
     except BaseException:
         if monitoring is not None:
             await monitoring.close()
-        await records.close()
+        await shared.close()
         await link.close()
         raise
-    return RemoteFrontEnd(door, link, records, config, monitoring)
+    return RemoteFrontEnd(sqs_server, link, shared, config, monitoring)

@@ -14,7 +14,7 @@ from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.queues.directory import QueueDirectory
-from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.native_names import DefaultAccount
 from penstock.frontend.throttle.throttle import Throttle
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.metadata.mirror.mirror import MetadataMirror
@@ -30,15 +30,15 @@ from penstock.runtime.processes.user_keys import UserKeys, open_user_keys, seal_
 from penstock.runtime.usage.sender import UsageSender
 from penstock.usage.collector import UsageCollector, UsageTotals
 
-RecordsConfig = ServeConfig | FrontendConfig
+SharedServicesConfig = ServeConfig | FrontendConfig
 
 
-class Records:
-    """Made by `open_records` and `shared_records`."""
+class SharedServices:
+    """Made by `open_shared_services` and `shared_services`."""
 
     def __init__(
         self,
-        config: RecordsConfig,
+        config: SharedServicesConfig,
         mirror: MetadataMirror,
         store: MetadataStore | None,
         keys: UserKeys,
@@ -47,7 +47,7 @@ class Records:
         self._store = store
         self.mirror = mirror
         self.users = UserDirectory(mirror.cache, keys.master, keys.seen_number, keys.noting())
-        self.home = Home(config.sqs_account, config.sqs_region)
+        self.home = DefaultAccount(config.sqs_account, config.sqs_region)
         self.queues = QueueDirectory(self.home, mirror.cache)
         """For doors that only ask for policies."""
         self.throttle = Throttle(mirror.cache)
@@ -98,14 +98,16 @@ class Records:
             await self._store.close()
 
 
-async def shared_records(config: RecordsConfig, mirror: MetadataMirror, keys: UserKeys) -> Records:
+async def shared_services(
+    config: SharedServicesConfig, mirror: MetadataMirror, keys: UserKeys
+) -> SharedServices:
     """The metadata of a mirror that stays the caller's, who has opened its store with the keys; raises `StartError`."""
     await mirror.ready.wait()
     _check_key(config, mirror, keys)
-    return Records(config, mirror, None, keys)
+    return SharedServices(config, mirror, None, keys)
 
 
-async def open_records(config: RecordsConfig) -> Records:
+async def open_shared_services(config: SharedServicesConfig) -> SharedServices:
     """The metadata in the file of a single server, read; raises `StartError`."""
     plain = await _open_store(config)
     try:
@@ -121,14 +123,14 @@ async def open_records(config: RecordsConfig) -> Records:
         mirror.start()
         await mirror.ready.wait()
         _check_key(config, mirror, keys)
-        return Records(config, mirror, store, keys)
+        return SharedServices(config, mirror, store, keys)
     except BaseException:
         await mirror.close()
         await store.close()
         raise
 
 
-async def _open_store(config: RecordsConfig) -> MetadataStore:
+async def _open_store(config: SharedServicesConfig) -> MetadataStore:
     file = Path(config.metadata_path)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -139,7 +141,7 @@ async def _open_store(config: RecordsConfig) -> MetadataStore:
         raise StartError(f"cannot use the metadata file {file}: {error.strerror or error}") from None
 
 
-def _check_key(config: RecordsConfig, mirror: MetadataMirror, keys: UserKeys) -> None:
+def _check_key(config: SharedServicesConfig, mirror: MetadataMirror, keys: UserKeys) -> None:
     """Raises where nobody could be let in with this master key."""
     if not opens_any(keys.master, (entry.value for entry in mirror.cache.list(KEYS))):
         raise StartError(

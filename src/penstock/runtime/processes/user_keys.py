@@ -37,7 +37,7 @@ from penstock.wire.backoff import STORE_ABSENT_SECONDS
 
 ATTEMPTS = 5
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class UserKeys(NamedTuple):
@@ -58,7 +58,7 @@ class UserKeys(NamedTuple):
             except MasterKeyError as error:
                 if not told:
                     told = True
-                    _log.warning(
+                    _logger.warning(
                         "%(error)s: old records of users are recognized until the next start only",
                         {"error": error},
                     )
@@ -127,7 +127,7 @@ async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> Non
                 return
     sealed = await sealing.seal_kinds(store, front_end_sealers(keys.master), QUEUE_KINDS)
     roots = sorted(user.name for user, _ in found.users.values() if user.root)
-    _log.warning(
+    _logger.warning(
         "sealed the entries of an earlier version in %(file)s: %(users)d users (roots: "
         "%(roots)s), %(keys)d access keys, %(queues)d queue entries",
         {
@@ -147,7 +147,7 @@ def _warn_of_writers(directory: Path) -> None:
     """
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        _log.warning(
+        _logger.warning(
             "every user of this machine may replace or delete files in %(directory)s, users and keys "
             "included: run `chmod 700 %(directory)s`",
             {"directory": directory},

@@ -15,7 +15,7 @@ SHAPES = ("one", "halves", "ring", "one-way", "flapping", "from-store", "from-cl
 _DIAL_MS = (20, 200)
 
 
-class _Door:
+class _Listener:
     """Where a machine takes the stream of another one."""
 
     def __init__(self, machine: ClusterMachine, caller: str) -> None:
@@ -62,7 +62,7 @@ class Fabric:
         for one in self._names:
             for other in self._names:
                 if one < other:
-                    door = _Door(self._machines[other], one)
+                    door = _Listener(self._machines[other], one)
                     self._pairs[one, other] = CutNetwork(schedule, random, door)
                     self._dial((one, other))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from penstock.simulation.cluster.hunts import HUNTS, HuntName
+from penstock.simulation.cluster.targeted_faults import HUNTS, HuntName
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_p
 from penstock.cluster.membership.store_requests import Put, Request
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
@@ -25,12 +25,12 @@ class InSyncCheck:
     def __init__(
         self,
         metadata: SimulatedMetadata,
-        witness: Witness,
+        observer: Observer,
         machines: Mapping[str, ClusterMachine],
         schedule: Schedule,
     ) -> None:
         self._metadata = metadata
-        self._witness = witness
+        self._observer = observer
         self._machines = machines
         self._schedule = schedule
         self.violations: list[Violation] = []
@@ -52,15 +52,15 @@ class InSyncCheck:
     def _lacks(self, name: str, entry: PartitionEntry) -> Iterator[str]:
         """What a replica lacks; of one that is down, or whose disk is damaged, nothing is known."""
         machine = self._machines[name]
-        if machine.replicated is None or name == self._witness.confirmations.damaged:
+        if machine.replicated is None or name == self._observer.confirmations.damaged:
             return
         partition = machine.replicated._parts.catalogue.partitions.get(entry.partition)
-        for epoch, index in self._witness.committed(entry.partition, entry.unclean).items():
+        for epoch, index in self._observer.committed(entry.partition, entry.unclean).items():
             has = partition.index if partition is not None else 0
             if (
                 partition is None
                 or has < index
-                or self._witness.lineage.at(entry.partition, partition.epochs.last, index) != epoch
+                or self._observer.lineage.at(entry.partition, partition.epochs.last, index) != epoch
             ):
                 yield (
                     f"partition {entry.partition}: {name} counts as in sync with {has} records, without record {index} of "

@@ -21,7 +21,7 @@ from penstock.cluster.layout.entries import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.store_history import StoreHistory
 
@@ -98,7 +98,7 @@ def _said(history: StoreHistory, entry: PartitionEntry, first: int, last: int) -
     for value in history.during(queue_key(entry.queue), first, last):
         queue = decode_queue(value) if value is not None else None
         if queue is not None and queue.queue_id == entry.queue_id:
-            yield share_of(queue.settings)
+            yield settings_of_partition(queue.settings)
 
 
 def _unasked(before: PartitionEntry, entry: PartitionEntry, said: Sequence[QueueSettings]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What only logs had that lost: the records that a primary wrote and that are not in the log that won, by what they are about.
 
 A failover of an `async` queue, and an unclean election, may lose the records behind the point from which on the log of the next primary
-differs. The witness has seen every record of every log. So it is known of each message, lease, purge, offset and generation whether a
+differs. The observer has seen every record of every log. So it is known of each message, lease, purge, offset and generation whether a
 record about it was lost.
 """
 

@@ -15,9 +15,9 @@ from penstock.replication.primary_secondary.node.replicated_node import Replicat
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.local_time import LocalTime
 from penstock.simulation.cluster.member import Member
-from penstock.simulation.cluster.membership_witness import MembershipWitness
+from penstock.simulation.cluster.membership_observer import MembershipObserver
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import SimulatedDriver
 from penstock.simulation.machine import Machine
@@ -58,8 +58,8 @@ class ClusterMachine(Machine):
         disk: SimulatedDisk,
         options: StorageOptions,
         clock: NodeClock,
-        witness: Witness,
-        members: MembershipWitness,
+        observer: Observer,
+        members: MembershipObserver,
     ) -> None:
         super().__init__(time, random, trace, disk, options, clock)
         self.name = name
@@ -75,8 +75,8 @@ class ClusterMachine(Machine):
         """Called after each turn of the node."""
         self._members = members
         self.member: Member | None = None
-        self._witness = witness
-        self.observer = partial(witness.appended, name)
+        self._observer = observer
+        self.on_append = partial(observer.appended, name)
         self._streams: dict[str, tuple[FrameReader, Callable[[bytes], None], Link]] = {}
         self._peer_links: dict[str, Link] = {}
         """By machine: the connection, also while the process has not noticed it yet."""
@@ -97,7 +97,7 @@ class ClusterMachine(Machine):
             return False
         node = self.replicated
         assert node is not None
-        self._witness.started(self.name, node)
+        self._observer.started(self.name, node)
         for started in self.node_started:
             started(self.name, node)
         self.member = Member(
@@ -107,7 +107,7 @@ class ClusterMachine(Machine):
 
     def _stands_still(self) -> None:
         self._members.stood_still(self.name, self._schedule.now_ms, self._metadata.version)
-        self._witness.stood_still(self.name, self._schedule.now_ms)
+        self._observer.stood_still(self.name, self._schedule.now_ms)
 
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
         now_ms = self._schedule.now_ms
@@ -196,7 +196,7 @@ class ClusterMachine(Machine):
 
     def node_turned(self, node: ReplicatedNode) -> None:
         """Those who look are told of a turn."""
-        self._witness.turned(self.name, self.starts, node)
+        self._observer.turned(self.name, self.starts, node)
         for call in self.turned:
             call(node)
 

@@ -10,8 +10,8 @@ from penstock.replication.primary_secondary.node.replicated_node import Replicat
 from penstock.simulation import opened_ledger
 from penstock.simulation.cluster import replicas_checked, stream_bounds
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.cluster.replicas_checked import ReplicaCheck
-from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
@@ -20,18 +20,18 @@ from penstock.simulation.opened_ledger import OpenedLedger
 
 def watch(
     machine: ClusterMachine,
-    witness: Witness,
+    observer: Observer,
     history: History,
     is_harmed: Callable[[], bool],
     violated: Callable[[str, str], None],
 ) -> None:
     """Checks a machine from now on; on one that is harmed the disk does not hold what was written to it."""
-    ledger, observer = OpenedLedger(machine.identity.seed), machine.observer
-    replica = ReplicaCheck(machine.name, witness, machine.identity.seed)
+    ledger, on_append = OpenedLedger(machine.identity.seed), machine.on_append
+    replica = ReplicaCheck(machine.name, observer, machine.identity.seed)
     bound = stream_bounds.most_bytes(machine.options)
 
     def appended(record: AppendedRecord) -> None:
-        observer(record)
+        on_append(record)
         ledger.appended(record)
         replica.appended(record)
 
@@ -49,7 +49,7 @@ def watch(
         # A restart makes what is kept for deletes on a full disk less, as `overload` knows.
         history.downtimes.append(Span(machine.time.now_ms, machine.time.now_ms))
         if machine.replicated is not None:
-            witness.ended(machine.name, machine.replicated)
+            observer.ended(machine.name, machine.replicated)
 
     def turned(node: ReplicatedNode) -> None:
         _note_watermarks(node, history)
@@ -59,7 +59,7 @@ def watch(
         for sentence in replica.turned(node, machine.disk, is_harmed=is_harmed()):
             violated(replicas_checked.NAME, sentence)
 
-    machine.observer = appended
+    machine.on_append = appended
     machine.opening.append(ledger.opening)
     machine.booted.append(booted)
     machine.going_down.append(going_down)

@@ -12,9 +12,9 @@ from penstock.cluster.layout import entries as layout
 from penstock.cluster.layout.decoder import drained_in, nodes_in, partitions_in
 from penstock.cluster.layout.entries import NodeEntry, Position, encode
 from penstock.cluster.membership import node_layout, node_lease
-from penstock.cluster.membership.farewell import Farewell
 from penstock.cluster.membership.node_layout import NodeLayout
 from penstock.cluster.membership.node_lease import NodeLease
+from penstock.cluster.membership.shutdown import Shutdown
 from penstock.cluster.membership.store_requests import Ask, Outcome, Put, Request, Unknown
 from penstock.metadata.store.interface import Change
 from penstock.model.records import KINDS
@@ -23,7 +23,7 @@ from penstock.replication.primary_secondary.node.replicated_node import Replicat
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.mirror import SimulatedMirror
-from penstock.simulation.cluster.office import ManagerWitness, Office
+from penstock.simulation.cluster.simulated_manager import ManagerObserver, SimulatedManager
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
@@ -56,20 +56,20 @@ class Member:
         times: Times,
         trace: Trace,
         started_ms: int,
-        witness: ManagerWitness,
+        observer: ManagerObserver,
     ) -> None:
         self._host = host
         self._store = store
         self._times = times
         self._trace = trace
-        self._witness = witness
+        self._observer = observer
         self._name = name = host.name
         self.ended = False
-        self.office: Office | None = None
+        self.office: SimulatedManager | None = None
         entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms, records=KINDS)
         self._lease = NodeLease(entry, times.now_ms)
         self._layout = NodeLayout(name, times.now_ms)
-        self._farewell: Farewell | None = None
+        self._shutdown: Shutdown | None = None
         self._left: Callable[[], None] = lambda: None
         self._lease_alarm = Alarm(times, self._lease.next_ms, lambda: self._do(self._tick_lease))
         self._layout_alarm = Alarm(times, self._layout.next_ms, lambda: self._do(self._tick_layout))
@@ -128,14 +128,14 @@ class Member:
                         )  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.Registered():
-                    self.office = Office(
+                    self.office = SimulatedManager(
                         self._name,
                         self.mirror,
                         self._times,
                         self._trace,
                         self._do,
                         self._ask,
-                        self._witness,
+                        self._observer,
                     )
                 case node_lease.Note(sentence):
                     self._trace.add(self._name, sentence)
@@ -150,9 +150,9 @@ class Member:
     def _changed(self, change: Change) -> None:
         now_ms = self._times.now_ms
         self._follow(self._layout.changed(change.key, change.value, change.version, now_ms))
-        if self._farewell is not None:
-            self._farewell.changed(now_ms)
-            self._farewell_alarm.set()
+        if self._shutdown is not None:
+            self._shutdown.changed(now_ms)
+            self._shutdown_alarm.set()
 
     def _settled(self, version: int) -> None:
         self._follow(self._layout.settled(version))
@@ -210,49 +210,49 @@ class Member:
     @property
     def is_leaving(self) -> bool:
         """Whether the process is about to stop."""
-        return self._farewell is not None
+        return self._shutdown is not None
 
     def leave(self, left: Callable[[], None]) -> None:
         """Hands over what the node leads, gives the lease back, and says so."""
         now_ms = self._times.now_ms
         self._left = left
-        self._farewell = farewell = Farewell(self._name, now_ms)
-        self._farewell_alarm = Alarm(self._times, farewell.next_ms, lambda: self._do(self._tick_farewell))
+        self._shutdown = shutdown = Shutdown(self._name, now_ms)
+        self._shutdown_alarm = Alarm(self._times, shutdown.next_ms, lambda: self._do(self._tick_shutdown))
         if self.office is not None:
             self.office.resign()
         self._keep(self._lease.say_leaving(now_ms))
         if not self._lease.is_registered:
-            farewell.leaving_said(now_ms)
-        self._farewell_alarm.set()
+            shutdown.leaving_said(now_ms)
+        self._shutdown_alarm.set()
 
     def _look_whether_leaving_is_said(self, outcome: Outcome) -> None:
-        farewell, now_ms = self._farewell, self._times.now_ms
-        if farewell is None:
+        shutdown, now_ms = self._shutdown, self._times.now_ms
+        if shutdown is None:
             return
         if self._lease.leaving_is_said:
-            farewell.leaving_said(now_ms)
+            shutdown.leaving_said(now_ms)
         elif isinstance(outcome, Unknown):
-            farewell.leaving_said(now_ms, outcome.why)
-        self._farewell_alarm.set()
+            shutdown.leaving_said(now_ms, outcome.why)
+        self._shutdown_alarm.set()
 
-    def _tick_farewell(self) -> None:
-        farewell, cache = self._farewell, self.mirror.cache
-        assert farewell is not None
+    def _tick_shutdown(self) -> None:
+        shutdown, cache = self._shutdown, self.mirror.cache
+        assert shutdown is not None
         partitions = partitions_in(sorted(cache.list(layout.PARTITIONS)))
         living = {node.node: node for node in nodes_in(sorted(cache.list(layout.NODES)))}
         drained = drained_in(sorted(cache.list(layout.DRAINS)))
-        for entry, version in farewell.tick(self._times.now_ms, partitions, living, drained):
-            self._hand_over(farewell, entry.partition, encode(entry), version)
-        if farewell.is_over:
-            self._trace.add(self._name, f"leaves: {farewell.trouble or 'everything is handed over'}")
+        for entry, version in shutdown.tick(self._times.now_ms, partitions, living, drained):
+            self._hand_over(shutdown, entry.partition, encode(entry), version)
+        if shutdown.is_over:
+            self._trace.add(self._name, f"leaves: {shutdown.trouble or 'everything is handed over'}")
             self._keep(self._lease.leave())
             self._left()
         else:
-            self._farewell_alarm.set()
+            self._shutdown_alarm.set()
 
-    def _hand_over(self, farewell: Farewell, partition: int, value: bytes, version: int) -> None:
+    def _hand_over(self, shutdown: Shutdown, partition: int, value: bytes, version: int) -> None:
         def written(outcome: Outcome) -> None:
-            farewell.written(partition, outcome, self._times.now_ms)
-            self._farewell_alarm.set()
+            shutdown.written(partition, outcome, self._times.now_ms)
+            self._shutdown_alarm.set()
 
         self.mirror.carry_out(Put(layout.partition_key(partition), value, version), written)

@@ -12,9 +12,9 @@ from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.manager.office import OFFICE
 from penstock.cluster.membership.campaign import OFFICES
 from penstock.model.settings import QueueSettings
-from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.metadata import Trouble
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import CreateQueue, QueueDescription

@@ -99,7 +99,7 @@ class SimulatedMetadata:
         self.troubles: dict[str, Trouble] = {}
         """By who asks."""
         self.unheard: tuple[str, str] | None = None
-        """Who asks in vain to write which key, for as long as somebody hunts (`aimed_hunts.py`)."""
+        """Who asks in vain to write which key, for as long as somebody hunts (`targeted_stops.py`)."""
         self.streams: list[Stream] = []
         self.mirrors: list[SimulatedMirror] = []
         """Everybody who follows the store, also those who have ended; for checkers."""

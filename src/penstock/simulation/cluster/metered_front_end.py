@@ -14,8 +14,8 @@ from typing import NamedTuple
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
-from penstock.frontend.queues.native_names import Home
-from penstock.frontend.registry import Written
+from penstock.frontend.queues.native_names import DefaultAccount
+from penstock.frontend.registry import WriteDone
 from penstock.frontend.services import Services
 from penstock.frontend.usage.handing_on import Rest, UsageHandingOn
 from penstock.frontend.usage.internal_log import InternalLog
@@ -34,7 +34,7 @@ from penstock.steps.step import Ask, Look, Outcome, Reply, StoreStep
 from penstock.usage.collector import UsageCollector
 from penstock.wire.messages import Request, Send, Unsubscribe
 
-HOME = Home("000000000000", "us-east-1")
+HOME = DefaultAccount("000000000000", "us-east-1")
 _LOST_SHARE = 0.15
 """How often the answer of the log gets lost, though it has the batch."""
 _SILENT_MS = (10, 3_000)
@@ -206,7 +206,7 @@ class MeteredFrontEnd:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def carry_out(self, step: StoreStep, done: Written) -> None:
+    def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         """See `Registry`: nothing that is asked for here is written down there."""
         outcome = None if isinstance(step, Look) else StoreUnavailableError("it is not simulated")
         self._after(0, lambda: done(outcome))

@@ -8,8 +8,8 @@ from random import Random
 
 from penstock.model.batch import Batch
 from penstock.model.records import EpochBegan, NumbersSkipped, Sent, decode_record
-from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE, NumberKeepers
+from penstock.simulation.cluster.targeted_numbers import NumberHunter
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload.stage import Stage

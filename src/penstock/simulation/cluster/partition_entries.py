@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.cluster.layout import entries as layout
 from penstock.cluster.layout.entries import PartitionEntry, QueueEntry
-from penstock.cluster.layout.partition_settings import share_of
+from penstock.cluster.layout.partition_settings import settings_of_partition
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 
 
@@ -52,7 +52,7 @@ class PartitionEntries:
         queues = queues_of(self._metadata)
         return all(queue.state == "ready" for queue in queues.values()) and all(
             len(entry.replicas) == queues[entry.queue_id].settings.replicas
-            and entry.settings == share_of(queues[entry.queue_id].settings)
+            and entry.settings == settings_of_partition(queues[entry.queue_id].settings)
             for entry in entries.values()
             if entry.queue_id in queues  # else its making was never finished
         )

@@ -8,14 +8,14 @@ from penstock.cluster.layout import entries as layout
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.whereabouts import PartitionLog
 
 
 def partition_logs(
     metadata: SimulatedMetadata,
     machines: Mapping[str, ClusterMachine],
-    witness: Witness,
+    observer: Observer,
     there: Collection[int],
 ) -> Iterator[PartitionLog]:
     """The records of every partition that anything was ever sent to, dropped ones too; `there` are those that are left."""
@@ -28,9 +28,9 @@ def partition_logs(
         node = machines[entry.primary].replicated if number in there and entry.primary else None
         held = node._parts.catalogue.partitions.get(number) if node is not None else None
         if held is not None:
-            records = witness.log_of(held)
+            records = observer.log_of(held)
         elif number not in there:
-            records = witness.committed_log(number)
+            records = observer.committed_log(number)
         else:
             continue
         yield PartitionLog(

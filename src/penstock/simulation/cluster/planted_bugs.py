@@ -20,18 +20,18 @@ from penstock.replication.primary_secondary.core.secondary import Secondary
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_order
 from penstock.simulation.cluster import planted_numbers
-from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
     purges_alone,
     purges_one_partition,
     sends_by_name,
 )
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_faults import HuntName
 from penstock.simulation.planted_patches import Patch, forget_ids, forget_leases, forget_producers
 
 
@@ -103,18 +103,18 @@ def _joins_too_early() -> Sequence[Patch]:
 
 
 def _answers_when_deposed() -> Sequence[Patch]:
-    def is_committed(self: Leadership, need: Need) -> bool | None:
+    def is_committed(self: Leader, need: Need) -> bool | None:
         return real(self, need) is not False
 
-    real = Leadership.is_committed
-    return [(Leadership, "is_committed", is_committed)]
+    real = Leader.is_committed
+    return [(Leader, "is_committed", is_committed)]
 
 
 def _needs_no_lease() -> Sequence[Patch]:
-    def has_lease(self: Leadership, led: LedPartition) -> bool:
+    def has_lease(self: Leader, led: LedPartition) -> bool:
         return True
 
-    return [(Leadership, "_has_lease", has_lease)]
+    return [(Leader, "_has_lease", has_lease)]
 
 
 def _compares_lengths() -> Sequence[Patch]:
@@ -180,17 +180,17 @@ def _does_not_fence() -> Sequence[Patch]:
         note_real(self, stream, followed, body_bytes)
         followed.leader = leader
 
-    def stand_down(self: Leadership, partition_id: int, why: str) -> None:
+    def stand_down(self: Leader, partition_id: int, why: str) -> None:
         if "leads epoch" not in why and "knows epoch" not in why:
             real_stand_down(self, partition_id, why)
 
-    real, note_real, real_stand_down = Secondary.judge, Follower._note, Leadership.stand_down
+    real, note_real, real_stand_down = Secondary.judge, Follower._note, Leader.stand_down
     return [
         (Follower, "_obeys", obeys),
         (Follower, "_follows", follows),
         (Follower, "_note", note),
         (Secondary, "judge", judge),
-        (Leadership, "stand_down", stand_down),
+        (Leader, "stand_down", stand_down),
     ]
 
 
@@ -198,15 +198,15 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     """A node that takes over has forgotten something."""
 
     def patches() -> Sequence[Patch]:
-        real = Leadership.lead
+        real = Leader.lead
 
-        def lead(self: Leadership, known: KnownEntry) -> bool:
+        def lead(self: Leader, known: KnownEntry) -> bool:
             partition = self.state.parts.catalogue.partitions.get(known.entry.partition)
             if partition is not None and known.entry.epoch > 1:
                 spoil(partition)
             return real(self, known)
 
-        return [(Leadership, "lead", lead)]
+        return [(Leader, "lead", lead)]
 
     return patches
 

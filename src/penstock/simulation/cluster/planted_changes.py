@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.cluster.layout.decoder import Trouble
 from penstock.cluster.layout.entries import QueueEntry, decode_partition, encode, partition_key
-from penstock.cluster.layout.partition_settings import carried, share_of
+from penstock.cluster.layout.partition_settings import carried, settings_of_partition
 from penstock.model.batch import Buffer
 from penstock.model.errors import VersionConflictError
 from penstock.model.settings import QueueSettings
@@ -50,7 +50,7 @@ def carries_old_settings() -> Sequence[Patch]:
     """Who changes a queue tells its partitions what the queue said when the change began."""
 
     def alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
-        share = share_of(queue.settings)
+        share = settings_of_partition(queue.settings)
         stored: Stored = yield Look(partition_key(partition))
         if stored.value is None:
             return share

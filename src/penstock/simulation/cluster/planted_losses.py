@@ -9,10 +9,10 @@ from typing import NamedTuple
 from penstock.model.records import Deleted
 from penstock.model.runs import Runs
 from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Decision, Outcome, Written
+from penstock.queue.decisions.decision import Decision, Outcome, PendingRecord
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.routing import browsing
 from penstock.routing.context import RoutingContext
 from penstock.simulation import planted_ordering, planted_patches
@@ -37,16 +37,16 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     """What a node does to an `async` partition when it takes it over."""
 
     def patches() -> Sequence[Patch]:
-        real = Leadership.lead
+        real = Leader.lead
 
-        def lead(self: Leadership, known: KnownEntry) -> bool:
+        def lead(self: Leader, known: KnownEntry) -> bool:
             partition = self.state.parts.catalogue.partitions.get(known.entry.partition)
             is_async = partition is not None and partition.settings.replication == "async"
             if partition is not None and is_async and known.entry.epoch > 1:
                 spoil(partition)
             return real(self, known)
 
-        return [(Leadership, "lead", lead)]
+        return [(Leader, "lead", lead)]
 
     return patches
 
@@ -64,7 +64,7 @@ def _deletes_leave_one() -> Sequence[Patch]:
         assert isinstance(record, Deleted)
         first, count = record.runs[-1]
         left = [*record.runs[:-1], *([(first, count - 1)] if count > 1 else [])]
-        written = (Written(Deleted(lease, left, now_ms)),) if left else decision.records
+        written = (PendingRecord(Deleted(lease, left, now_ms)),) if left else decision.records
         return Decision(written, decision.reply)
 
     real = settling.delete

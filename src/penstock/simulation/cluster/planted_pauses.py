@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
@@ -31,10 +31,10 @@ def _stands_still_in_turns(scenario: ClusterScenario) -> bool:
 def _leases_are_looked_at_early() -> Sequence[Patch]:
     """Whether the lease has ended is looked at when time passes, and not when something is acknowledged."""
 
-    def has_lease(self: Leadership, led: LedPartition) -> bool:
+    def has_lease(self: Leader, led: LedPartition) -> bool:
         return led.primary.synchronous or self.lease_is_alive
 
-    return [(Leadership, "_has_lease", has_lease)]
+    return [(Leader, "_has_lease", has_lease)]
 
 
 PAUSE_BUGS: dict[str, PauseBug] = {

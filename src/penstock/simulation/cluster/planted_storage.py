@@ -9,7 +9,7 @@ from penstock.backend.node import whole_state
 from penstock.replication.primary_secondary.node import peer_stream
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
 from penstock.replication.primary_secondary.node.leader import sender
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_idleness, planted_opening, planted_ordering
@@ -51,7 +51,7 @@ def _floods(scenario: ClusterScenario) -> bool:
 def _failover_drops() -> Sequence[Patch]:
     """A node that has taken an `async` partition over drops what could be received."""
 
-    def update(self: Leadership, led: LedPartition, known: KnownEntry) -> None:
+    def update(self: Leader, led: LedPartition, known: KnownEntry) -> None:
         real(self, led, known)
         partition = self.state.parts.catalogue.partitions[led.partition_id]
         is_new = led.epoch > 1 and known.entry.serving == led.epoch and id(led) not in done
@@ -60,8 +60,8 @@ def _failover_drops() -> Sequence[Patch]:
             planted_deletion.drop_ready(self.state.parts, partition, self.state.now_ms)
 
     done: dict[int, LedPartition] = {}
-    real = Leadership.update
-    return [(Leadership, "update", update)]
+    real = Leader.update
+    return [(Leader, "update", update)]
 
 
 def _failed_copies_forget_nothing() -> Sequence[Patch]:

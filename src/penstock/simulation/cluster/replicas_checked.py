@@ -1,6 +1,6 @@
 """Whether what a replica has is what the records of its log make of it: at every start, and whenever its log was cut or replaced.
 
-The witness has seen every record of every log. They are applied once more, from the first on, and the two states compared,
+The observer has seen every record of every log. They are applied once more, from the first on, and the two states compared,
 value by value; what lives must lie on the disk as it was written. And a replica that cuts its log, or takes a whole state in place
 of it, keeps what it has of everything that is committed.
 """
@@ -16,7 +16,7 @@ from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.chunk_image import ELSEWHERE
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
-from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.partition_state import differences
@@ -28,9 +28,9 @@ NAME = "log-cut"
 class ReplicaCheck:
     """The check of one machine."""
 
-    def __init__(self, name: str, witness: Witness, seed: int) -> None:
+    def __init__(self, name: str, observer: Observer, seed: int) -> None:
         self._name = name
-        self._witness = witness
+        self._observer = observer
         self._seed = seed
         self._logs: dict[int, tuple[int, int]] = {}
         """By partition: the newest epoch of its log and its last record, after the last turn."""
@@ -57,7 +57,7 @@ class ReplicaCheck:
         if position == self._appended:
             return
         self._appended = position
-        catalogue, lineage = node._parts.catalogue, self._witness.lineage
+        catalogue, lineage = node._parts.catalogue, self._observer.lineage
         for partition_id, partition in catalogue.partitions.items():
             now, before = (partition.epochs.last, partition.index), self._logs.get(partition_id)
             if now == before:
@@ -74,7 +74,7 @@ class ReplicaCheck:
                 known.entry.unclean if known is not None else 0,
                 followed.unclean if followed is not None else 0,
             )
-            for writer, index in self._witness.committed(partition_id, unclean).items():
+            for writer, index in self._observer.committed(partition_id, unclean).items():
                 if common < index <= before[1] and lineage.at(partition_id, before[0], index) == writer:
                     yield (
                         f"partition {partition_id}: {self._name} goes back from record {before[1]} to {common}, and "
@@ -88,7 +88,7 @@ class ReplicaCheck:
         if not partition.index:
             return
         where = f"partition {partition.partition_id} on {self._name} at record {partition.index}"
-        records = self._witness.log_of(partition)
+        records = self._observer.log_of(partition)
         for sentence in differences(_replayed(partition, records), partition):
             yield f"{where}: {sentence}"
         if disk is not None:

@@ -11,11 +11,11 @@ from penstock.routing.context import RoutingContext
 from penstock.routing.line_call import Call
 from penstock.routing.router import routed
 from penstock.simulation.client import SimulatedClient
-from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.front_ends import FrontEnds, Told
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.partition_calls import is_second_answer
+from penstock.simulation.cluster.step_world import StepWorld
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
@@ -32,10 +32,10 @@ _STALE_SHARE = 0.3
 Done = Callable[[Reply | None], None]
 
 
-class NotedDesk:
+class NotedStepWorld:
     """The desk as one request uses it: what it asked of partitions is remembered."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: StepWorld) -> None:
         self._desk = desk
         self._asked: list[tuple[Call, list[Outcome]]] = []
 
@@ -79,7 +79,7 @@ class RoutingClient(SimulatedClient):
         self._schedule = network.schedule
         self._fabric = fabric
         self._inner = {node: SimulatedClient(name, way, random, trace) for node, way in networks.items()}
-        self._desk = Desk(name, self._inner, fabric, metadata, self._schedule, random)
+        self._desk = StepWorld(name, self._inner, fabric, metadata, self._schedule, random)
         self.map = self._desk.map
         self._context = RoutingContext(
             self.map,
@@ -112,7 +112,7 @@ class RoutingClient(SimulatedClient):
 
     def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int:
         """Has a request routed; `done` gets what the front end says. Returns a number for it."""
-        desk = NotedDesk(self._desk)
+        desk = NotedStepWorld(self._desk)
 
         def ended(outcome: Outcome) -> None:
             if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:

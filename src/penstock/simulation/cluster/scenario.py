@@ -58,15 +58,15 @@ class ClusterScenario:
     store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
     """What goes wrong on the way to the metadata store."""
     hunted: str | None = None
-    """The queue whose primaries are hunted (`number_hunts.py`): while they acknowledge alone, where it is `async`."""
+    """The queue whose primaries are hunted (`targeted_numbers.py`): while they acknowledge alone, where it is `async`."""
     library_consumers: int = 0
     """How many consumers run the code of the client library."""
     has_rivals: bool = False
     """Whether several operators change the same queue at once."""
     remakes_targets: bool = False
-    """Whether queues are deleted and made again while messages are on their way to them (`move_hunts.py`)."""
+    """Whether queues are deleted and made again while messages are on their way to them (`targeted_moves.py`)."""
     unsettles_targets: bool = False
-    """Whether they are deleted while the answer of such a queue does not arrive, for long (`move_hunts.py`)."""
+    """Whether they are deleted while the answer of such a queue does not arrive, for long (`targeted_moves.py`)."""
     unclean: bool = False
     """Whether an operator allows unclean elections of that queue."""
 
@@ -80,7 +80,7 @@ class ClusterScenario:
 
     @property
     def hunts_turns(self) -> bool:
-        """Whether primaries that acknowledge alone are stopped in turns (`aimed_hunts.py`). With dice of its own."""
+        """Whether primaries that acknowledge alone are stopped in turns (`targeted_stops.py`). With dice of its own."""
         dice = Random(f"turns: {self.base.duration_ms}")
         is_free = self.faults.hunt is None and self.hunted is None
         return self.faults.turn_pauses_ms > 0 and is_free and dice.random() < 0.6

@@ -13,28 +13,28 @@ from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
-from penstock.simulation.cluster.aimed_hunts import AimedHunter
 from penstock.simulation.cluster.copy_hunts import LONGER_MS, CopyHunter, fails_copies, make_quiet
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
-from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.in_sync_checked import InSyncCheck
-from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.cluster.membership_witness import MembershipWitness
+from penstock.simulation.cluster.membership_observer import MembershipObserver
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.move_hunts import MoveHunter
-from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.cluster.partition_entries import PartitionEntries
 from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
+from penstock.simulation.cluster.replica_equality import left_over, unlike
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.special_clients import SpecialClients
 from penstock.simulation.cluster.store_faults import StoreFaults
-from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.cluster.targeted_faults import Hunter
+from penstock.simulation.cluster.targeted_moves import MoveHunter
+from penstock.simulation.cluster.targeted_numbers import NumberHunter
+from penstock.simulation.cluster.targeted_stops import AimedHunter
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
@@ -87,8 +87,8 @@ class ClusterWorld:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
         self.history.is_crowded = any(name in self.sizes for name in _CROWDING)
         self.metadata = SimulatedMetadata(schedule, random)
-        self.witness = Witness(schedule)
-        self.members = MembershipWitness(self.metadata, schedule)
+        self.observer = Observer(schedule)
+        self.members = MembershipObserver(self.metadata, schedule)
         self.machines: dict[str, ClusterMachine] = {}
         for number in range(1, nodes + 1):
             name = f"node-{number}"
@@ -105,15 +105,15 @@ class ClusterWorld:
                 disk,
                 base.options,
                 clock,
-                self.witness,
+                self.observer,
                 self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
             machine_checks.watch(
-                machine, self.witness, self.history, partial(self._is_harmed, machine), self._violated
+                machine, self.observer, self.history, partial(self._is_harmed, machine), self._violated
             )
             self.machines[name] = machine
-        self.in_sync = InSyncCheck(self.metadata, self.witness, self.machines, schedule)
+        self.in_sync = InSyncCheck(self.metadata, self.observer, self.machines, schedule)
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
         self.tasks = Tasks(schedule)
@@ -126,7 +126,7 @@ class ClusterWorld:
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
         if scenario.faults.flips_ms:
-            self.witness.confirmations.damaged = self.faults.damaged.name
+            self.observer.confirmations.damaged = self.faults.damaged.name
             self.faults.aimed = draw_aimed(seed, self.history, schedule, trace, self.faults.counts)
         self.store_faults = StoreFaults(
             scenario.store,
@@ -139,13 +139,13 @@ class ClusterWorld:
         )
         self.layout = PartitionEntries(self.metadata)
         self.entries = self.layout.now
-        surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
-        self.hunter = Hunter(*surroundings, random, trace)
-        self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
-        self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
-        hunter = NumberHunter(*surroundings, random, trace)
-        moves = MoveHunter(*surroundings, Random(f"{seed} targets"), trace)
-        members = CopyHunter(*surroundings, Random(f"{seed} members"), trace)
+        world = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
+        self.hunter = Hunter(*world, random, trace)
+        self.suffixes = NumberHunter(*world, Random(f"{seed} suffixes"), trace)
+        self.aimed = AimedHunter(*world, Random(f"{seed} turns"), trace)
+        hunter = NumberHunter(*world, random, trace)
+        moves = MoveHunter(*world, Random(f"{seed} targets"), trace)
+        members = CopyHunter(*world, Random(f"{seed} members"), trace)
         self.special = SpecialClients(
             scenario,
             self.stage,
@@ -284,7 +284,7 @@ class ClusterWorld:
         for entry in self.entries().values():
             node = self.machines[entry.primary or ""].replicated if entry.queue == QUEUE else None
             if node is not None:
-                log = self.witness.log_of(node._parts.catalogue.partitions[entry.partition])
+                log = self.observer.log_of(node._parts.catalogue.partitions[entry.partition])
                 self.violations += keeping.check(log, entry.unclean, self.schedule.now_ms)
         self.tasks.start(keeping.keepers.delete())
         self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
@@ -313,12 +313,12 @@ class ClusterWorld:
             node = self.machines[entry.primary or ""].replicated if entry.primary is not None else None
             partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
             if partition is not None and entry.settings.partitions == 1:
-                self.history.records[entry.queue_id] = self.witness.log_of(partition)
+                self.history.records[entry.queue_id] = self.observer.log_of(partition)
         for change in self.metadata.log:
             if change.key.startswith(layout.PARTITIONS) and change.key not in self.metadata.entries:
                 gone = layout.decode_partition(change.value) if change.value is not None else None
                 if gone is not None and gone.epoch == gone.serving and gone.settings.partitions == 1:
-                    self.history.records[gone.queue_id] = self.witness.committed_log(gone.partition)
+                    self.history.records[gone.queue_id] = self.observer.committed_log(gone.partition)
 
     def _finish(self) -> None:
         history = self.history
@@ -326,11 +326,11 @@ class ClusterWorld:
             self.stage.answers.mark_deletions(history)
         self.history.say_when_sent()
         self._gather_logs()
-        logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))
+        logs = list(partition_logs(self.metadata, self.machines, self.observer, self.entries()))
         history.unclean = {log.queue_id for log in logs if log.unclean}
-        history.whereabouts = Whereabouts(logs, history.lives.values(), self.witness.written())
+        history.whereabouts = Whereabouts(logs, history.lives.values(), self.observer.written())
         history.ended_ms = self.schedule.now_ms
-        self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
+        self.violations += self.observer.violations + self.members.violations + self.stage.answers.violations
         self.violations += [*self.members.check_lives(), *self.in_sync.violations]
         broken = list(layout_history.broken(self.members.history))
         broken += [f"{who} does not know what the store has" for who in self.members.differing_followers()]
@@ -349,7 +349,7 @@ class ClusterWorld:
         if self.special.metered is not None:
             self.violations += self.special.metered.check(self.metadata, history)
         loose = loose_queues.loose_queues(history)
-        lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
+        lost = lost_records(logs, self.observer.seen(), loose, self.observer.returned)
         self.violations += loose_queues.check(history, logs, lost, loose)
         lost_messages = loose_queues.lost_messages(history, lost)
         lost_answers.forget(history, lost)
@@ -357,7 +357,7 @@ class ClusterWorld:
             self.violations += CHECKERS[name](history)
         for kind, count in (
             ("acknowledged message lost by async", len(lost_messages)),
-            ("failover", self.witness.epochs - self.witness.partitions),
+            ("failover", self.observer.epochs - self.observer.partitions),
         ):
             if count > 0:
                 self.faults.counts[kind] += count

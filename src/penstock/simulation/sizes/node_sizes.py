@@ -241,7 +241,7 @@ MEMBERSHIP = (
     Size("cluster.manager.loop", "WRITES_AT_ONCE", (1, 2), "changes of the layout at once or in turns"),
     Size("cluster.manager.loop", "GATHER_MS", (1, 2_000), "news that is looked at together or one by one"),
     *sizes_of(
-        "cluster.membership.farewell",
+        "cluster.membership.shutdown",
         ("WRITES_AT_ONCE", (1, 2), "a node that hands over everything at once or in turns"),
         ("LOOK_MS", (20,), "how often a node that leaves looks whether it may"),
     ),

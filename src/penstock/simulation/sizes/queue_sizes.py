@@ -74,7 +74,7 @@ QUEUE = (
     ),
     Size("queue.state.table", "CHUNKS_AT_ONCE", (1, 3), "chunks looked through in one step or in several"),
     Size(
-        "queue.log.group_shares",
+        "queue.log.group_assignment",
         "PAIRS_AT_MOST",
         (1, 6),
         "partitions of a log given to members one by one or in blocks",
@@ -96,7 +96,7 @@ QUEUE = (
         ("_MESSAGES_AT_ONCE", (1, 5), "messages past their retention that go at once or in steps"),
     ),
     Size(
-        "queue.ready.weighted_shares",
+        "queue.ready.weighted_turns",
         "_ONE_BY_ONE",
         (1, 4),
         "a receive from several queues shared out message by message or at once",

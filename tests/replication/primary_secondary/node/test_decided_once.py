@@ -10,7 +10,7 @@ import pytest
 
 from penstock.backend.node.logbook import busy
 from penstock.model.batch import encode_parts
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.wire import messages
 from tests.replication.primary_secondary.node.cluster import Cluster, Machine
@@ -23,7 +23,7 @@ def no_room(machine: Machine) -> Iterator[None]:
     logbook = machine.node.replication.state.parts.logbook
     real = logbook.write
 
-    def refuse(partition: Partition, decided: Iterable[Written]) -> None:
+    def refuse(partition: Partition, decided: Iterable[PendingRecord]) -> None:
         raise busy()
 
     logbook.write = refuse  # type: ignore[method-assign]  # of this object alone

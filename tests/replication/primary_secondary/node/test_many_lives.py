@@ -13,7 +13,7 @@ import pytest
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.runs import count_of
 from penstock.replication.primary_secondary.core.primary import Primary
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.wire import messages
 from tests.replication.primary_secondary.node.cluster import NAMES, Cluster, Machine
 from tests.replication.primary_secondary.node.test_failover import assert_same
@@ -231,7 +231,7 @@ def live(seed: int) -> None:
 def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the test above is known to be able to fail."""
     if rule == "answers wait for the commitment":
-        monkeypatch.setattr(Leadership, "is_committed", lambda self, need: True)
+        monkeypatch.setattr(Leader, "is_committed", lambda self, need: True)
     else:
 
         def commit(primary: Primary) -> None:

@@ -18,7 +18,7 @@ from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.limits import BATCH_MESSAGES
 from penstock.model.records import NUMBERS_SKIPPED, NumbersSkipped, SettingsChanged
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.state.chunk import CHUNK_MESSAGES
 from penstock.storage.replica_log import ReplicaLog
@@ -248,7 +248,7 @@ def test_what_is_still_served_is_not_handed_over(monkeypatch: pytest.MonkeyPatch
     logbook = node.replication.state.parts.logbook
     write, full = logbook.write, [True]
 
-    def refusing(partition: Partition, decided: Iterable[Written]) -> None:
+    def refusing(partition: Partition, decided: Iterable[PendingRecord]) -> None:
         rows = list(decided)
         if full[0] and any(isinstance(row.record, SettingsChanged) for row in rows):
             raise busy()
@@ -284,7 +284,9 @@ def test_numbers_are_left_out_before_anything_is_served_though_the_journal_is_fu
         assert node is not None
         logbook = node.replication.state.parts.logbook
 
-        def refusing(partition: Partition, decided: Iterable[Written], write: Any = logbook.write) -> None:
+        def refusing(
+            partition: Partition, decided: Iterable[PendingRecord], write: Any = logbook.write
+        ) -> None:
             rows = list(decided)
             if any(isinstance(row.record, NumbersSkipped) for row in rows) and next(tries) < 5:
                 raise busy()

@@ -11,7 +11,7 @@ from penstock.backend.node.opening import open_node
 from penstock.backend.node.parts import NodeParts
 from penstock.model.records import CATALOGUE, EpochBegan, QueueCreated
 from penstock.model.settings import QueueSettings
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import snapshot
 from penstock.simulation.disk import SimulatedDisk
@@ -64,8 +64,8 @@ def _checkpoint(parts: NodeParts) -> None:
     parts.store.finish_checkpoint(checkpoint)
 
 
-def _began(*epochs: int) -> list[Written]:
-    return [Written(EpochBegan(epoch, 0)) for epoch in epochs]
+def _began(*epochs: int) -> list[PendingRecord]:
+    return [PendingRecord(EpochBegan(epoch, 0)) for epoch in epochs]
 
 
 def test_what_the_snapshot_holds_is_no_part_of_a_state_that_came_later() -> None:

@@ -25,7 +25,7 @@ from penstock.metadata.store.interface import VersionConflictError
 from penstock.metadata.store.memory import MemoryStore
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import QueueCreated, SettingsChanged
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.routing.cluster_map import node_name
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
@@ -105,7 +105,7 @@ class StandIn:
         held = catalogue.partitions.get(entry.partition)
         if held is not None:
             if held.settings != entry.settings:
-                self._parts.write(held, [Written(SettingsChanged(entry.settings, 1))])
+                self._parts.write(held, [PendingRecord(SettingsChanged(entry.settings, 1))])
                 self.server.broker._driver.wake()
             return
         record = QueueCreated(entry.partition, node_name(entry.queue, entry.ordinal), entry.settings, 1)

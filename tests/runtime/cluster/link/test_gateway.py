@@ -20,21 +20,21 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.link.gateway import NativeGateway, bind_gateway, open_gateway
 from penstock.runtime.processes.listening import StartError
-from penstock.runtime.processes.shared_services import Records, shared_records
+from penstock.runtime.processes.shared_services import SharedServices, shared_services
 from penstock.runtime.processes.user_keys import open_user_keys
 from tests.runtime.cluster.link.harness import SmallCluster, small_cluster
 from tests.runtime.harness import async_test, until
 
 
 @asynccontextmanager
-async def gateway_of(cluster: SmallCluster) -> AsyncIterator[tuple[NativeGateway, Records]]:
+async def gateway_of(cluster: SmallCluster) -> AsyncIterator[tuple[NativeGateway, SharedServices]]:
     """A gateway of its own, and its users."""
     link = await cluster.link()
     with tempfile.TemporaryDirectory() as directory:
         mirror = MetadataMirror(cluster.store)
         mirror.start()
         config = FrontendConfig(data_directory=directory)
-        records = await shared_records(config, mirror, await open_user_keys(config, cluster.store))
+        records = await shared_services(config, mirror, await open_user_keys(config, cluster.store))
         records.begin_usage("gateway", link)
         bound = bind_gateway(Address("127.0.0.1", 0), has_users=False)
         gateway = await open_gateway(bound, link, records, None, "gateway", WallClock().now_ms)

@@ -12,7 +12,7 @@ import msgspec
 from penstock.model.batch import encode_parts
 from penstock.model.partition_numbers import partition_of
 from penstock.model.settings import QueueSettings
-from penstock.routing.sharing_out import ordinal_of
+from penstock.routing.batch_parts import ordinal_of
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
 from penstock.steps.step import Ask, Outcome, Reply
 from penstock.wire.messages import (

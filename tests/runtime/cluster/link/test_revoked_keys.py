@@ -16,7 +16,7 @@ from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.link.gateway import bind_gateway, open_gateway
-from penstock.runtime.processes.shared_services import Records, shared_records
+from penstock.runtime.processes.shared_services import SharedServices, shared_services
 from penstock.runtime.processes.user_keys import open_user_keys
 from penstock.wire import messages
 from tests.runtime.cluster.link.harness import SmallCluster, small_cluster
@@ -59,7 +59,7 @@ class Front(NamedTuple):
     """One front end."""
 
     port: int
-    records: Records
+    shared: SharedServices
     line: Line
 
 
@@ -72,27 +72,27 @@ async def two_front_ends(directory: Path) -> AsyncIterator[tuple[SmallCluster, l
             line = Line(cluster.store)
             link = await cluster.link(line)
             config = FrontendConfig(data_directory=str(directory / "front ends"))
-            records = await shared_records(
+            shared = await shared_services(
                 config, link._world._mirror, await open_user_keys(config, cluster.store)
             )
-            records.begin_usage("gateway", link)
-            stack.push_async_callback(records.close)
+            shared.begin_usage("gateway", link)
+            stack.push_async_callback(shared.close)
             bound = bind_gateway(Address("127.0.0.1", 0), has_users=False)
-            gateway = await open_gateway(bound, link, records, None, "gateway", WallClock().now_ms)
+            gateway = await open_gateway(bound, link, shared, None, "gateway", WallClock().now_ms)
             stack.push_async_callback(gateway.close)
-            fronts.append(Front(gateway.address.port, records, line))
+            fronts.append(Front(gateway.address.port, shared, line))
         yield cluster, fronts
 
 
 async def staged(cluster: SmallCluster, fronts: list[Front]) -> tuple[UserAdministration, str, str]:
     """Who changes users, and the key of a root, which both front ends know."""
     users = UserAdministration(cluster.store, secrets.token_bytes, lambda: 1)
-    master_key = fronts[0].records.users._master_key
+    master_key = fronts[0].shared.users._master_key
     _, made, secret = await users.create_user("ada", "000000000000", True, {}, master_key)
     await users.create_user(
         "ben", "000000000000", True, {}, master_key
     )  # the last root could not lose its key
-    await until(lambda: all(front.records.users.find_key(made.key_id) for front in fronts))
+    await until(lambda: all(front.shared.users.find_key(made.key_id) for front in fronts))
     return users, made.key_id, secret
 
 
@@ -120,7 +120,7 @@ async def test_all_front_ends_refuse_a_key_that_is_taken_away(tmp_path: Path) ->
         for front in fronts:
             again = await RawClient.connect(front.port, hello=False)
             assert isinstance(await again.ask(messages.Hello([1], "me", key, b"n" * 32)), messages.Challenge)
-            assert front.records.users.find_key(key) is None
+            assert front.shared.users.find_key(key) is None
 
 
 @async_test
@@ -131,7 +131,7 @@ async def test_a_front_end_without_the_store_refuses_the_key_when_the_store_is_b
         fronts[1].line.is_cut = True
         await users.delete_key(key)
         assert await is_refused(near)
-        await until(lambda: not fronts[1].records.mirror.follows)
+        await until(lambda: not fronts[1].shared.mirror.follows)
         assert await far.ask(messages.Ping()) == messages.Done(), "it goes on with the users that it knows"
         fronts[1].line.is_cut = False
         assert await is_refused(far)

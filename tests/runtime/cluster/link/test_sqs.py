@@ -36,10 +36,10 @@ async def sqs(cluster: SmallCluster, directory: Path, name: str = "front") -> As
         MemoryStore(cluster.store._open),
     )
     try:
-        assert front.front_door is not None
+        assert front.sqs_server is not None
         yield boto3.client(
             "sqs",
-            endpoint_url=front.front_door.url,
+            endpoint_url=front.sqs_server.url,
             region_name="us-east-1",
             aws_access_key_id="any",
             aws_secret_access_key="any",

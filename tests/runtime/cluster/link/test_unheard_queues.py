@@ -21,7 +21,7 @@ from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.link.gateway import bind_gateway, open_gateway
-from penstock.runtime.processes.shared_services import shared_records
+from penstock.runtime.processes.shared_services import shared_services
 from penstock.runtime.processes.user_keys import open_user_keys
 from penstock.wire import messages
 from penstock.wire.credentials import Prove, client_proof
@@ -63,7 +63,7 @@ async def deaf_front_end(cluster: SmallCluster, allowed: tuple[str, ...]) -> Asy
     link = await cluster.link(store)
     with tempfile.TemporaryDirectory() as directory:
         config = FrontendConfig(data_directory=directory)
-        records = await shared_records(
+        records = await shared_services(
             config, link._world._mirror, await open_user_keys(config, cluster.store)
         )
         records.begin_usage("gateway", link)

@@ -16,7 +16,7 @@ from penstock.client.log.node_reads import connect_to_node
 from penstock.cluster.layout.entries import DrainEntry, drain_key, encode
 from penstock.model.partition_numbers import partition_of
 from penstock.model.records import NumbersSkipped
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.runtime.embedded import running_server
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from tests.runtime.cluster.readers.cluster import Readable, Wire, readable_cluster
@@ -248,7 +248,7 @@ async def test_numbers_that_are_left_out_are_passed_over_by_node_and_front_end(t
         parts = cluster.node._node.replication.state.parts
         for partition in list(parts.catalogue.partitions.values()):
             if partition.name.startswith("clicks"):
-                parts.write(partition, [Written(NumbersSkipped(partition.table.next + (1 << 30), 1))])
+                parts.write(partition, [PendingRecord(NumbersSkipped(partition.table.next + (1 << 30), 1))])
         for first in range(0, MESSAGES, 100):
             await queue.send_batch(BODIES[first : first + 100])
         for part, end in zip(await log.partitions(), ends, strict=True):

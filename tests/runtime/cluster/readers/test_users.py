@@ -22,12 +22,12 @@ CLICKS = f"arn:aws:sqs:us-east-1:{ACCOUNT}:clicks"
 
 async def user(cluster: Readable, name: str, *allowed: str, root: bool = False) -> tuple[str, str]:
     """The key and the secret of a new user who may do these things with the log."""
-    records = cluster.front_end._records
+    shared = cluster.front_end._shared
     statement = {"Effect": "Allow", "Action": [f"sqs:{action}" for action in allowed], "Resource": CLICKS}
     policies = {"p": json.dumps({"Version": "2012-10-17", "Statement": [statement]})}
     users = UserAdministration(cluster.front_end._store, secrets.token_bytes, lambda: 1)
-    _, made, secret = await users.create_user(name, ACCOUNT, root, policies, records.users._master_key)
-    await until(lambda: records.users.find_key(made.key_id) is not None)
+    _, made, secret = await users.create_user(name, ACCOUNT, root, policies, shared.users._master_key)
+    await until(lambda: shared.users.find_key(made.key_id) is not None)
     return made.key_id, secret
 
 

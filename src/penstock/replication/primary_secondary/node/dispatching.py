@@ -11,11 +11,11 @@ import msgspec
 from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import MessagesLost
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream, weight
 from penstock.replication.primary_secondary.node.roles import Roles
@@ -40,7 +40,7 @@ from penstock.wire.peer_messages import (
     decode_peer_message,
 )
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 FromPrimary = Lead | Append | Cut | Image | Batches
 
@@ -52,7 +52,7 @@ class Dispatch:
         self,
         state: ClusterState,
         roles: Roles,
-        leadership: Leadership,
+        leadership: Leader,
         follower: Follower,
         moves: ClusterMoves,
     ) -> None:
@@ -102,7 +102,7 @@ class Dispatch:
         """A newer node says what this one has no word for. It hears no confirmation, and that is all it can need."""
         if (stream.node, error.message) not in self._left_out:
             self._left_out.add((stream.node, error.message))
-            log.warning(
+            logger.warning(
                 "ignored a message from node %(node)s: %(error)s",
                 {"node": stream.node, "error": error.message},
             )
@@ -186,7 +186,7 @@ class Dispatch:
                     more = message.messages - led.lost.get(message.cut_epoch, 0)
                     if more > 0:
                         record = MessagesLost(more, self._state.now_ms)
-                        self._state.parts.write(partition, [Written(record)])
+                        self._state.parts.write(partition, [PendingRecord(record)])
                         led.lost[message.cut_epoch] = message.messages
             case MoveIn():
                 self.moves.arrivals.move_in(node, message, body)
@@ -211,7 +211,7 @@ class Dispatch:
     def _take(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
         partition_id = message.partition
         if isinstance(message, Lead) and self._is_of_another_queue(message):
-            log.error(
+            logger.error(
                 "node %(node)s leads partition %(partition)d as a partition of %(queue)r, but the data "
                 "on this node belongs to another queue: this node does not follow it",
                 {"node": stream.node, "partition": partition_id, "queue": message.name},

@@ -11,7 +11,7 @@ from penstock.model.records import QueueCreated, QueueDeleted
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.layout_view import local_name
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 class Holding:
@@ -30,7 +30,7 @@ class Holding:
 
     def refuse(self, entry: PartitionEntry) -> None:
         """Says that an entry is not acted upon."""
-        log.error(
+        logger.error(
             "partition %(partition)d is not served and not dropped: the layout assigns it to queue "
             "%(queue)r (id %(queue_id)d), but the data on this node belongs to %(found)r. The "
             "partition id was assigned twice; restore the correct entry",
@@ -59,7 +59,7 @@ class Holding:
         partition = parts.catalogue.partitions.get(partition_id)
         if partition is None:
             return
-        log.info(
+        logger.info(
             "dropped partition %(partition)d of %(queue)r: the layout no longer assigns it to this node",
             {"partition": partition_id, "queue": partition.name},
         )

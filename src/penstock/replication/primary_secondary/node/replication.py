@@ -23,7 +23,7 @@ from penstock.replication.primary_secondary.node.fitness import describe, positi
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
 from penstock.replication.primary_secondary.node.leader.draining import Draining
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleSending
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
@@ -53,7 +53,7 @@ class Replication:
         self.draining = Draining(self.state, self.moves)
         self.lifecycle = LifecycleSending(self.state)
         self.proposer = Proposer(self.state, self.draining)
-        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer, self.moves)
+        self.leadership = Leader(self.state, self.follower, self.holding, self.proposer, self.moves)
         self.roles = Roles(
             self.state,
             started_ms,

@@ -14,12 +14,12 @@ from penstock.replication.primary_secondary.node.fitness import has_lost_everyth
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 from penstock.replication.primary_secondary.node.holding import Holding
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
-from penstock.replication.primary_secondary.node.leader.leadership import Leadership
+from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.lifecycle_sending import LifecycleSending
 from penstock.replication.primary_secondary.node.proposing import Proposer
 from penstock.replication.primary_secondary.node.state import ClusterState
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 class Roles:
@@ -30,7 +30,7 @@ class Roles:
         state: ClusterState,
         started_ms: int,
         holding: Holding,
-        leadership: Leadership,
+        leadership: Leader,
         follower: Follower,
         proposer: Proposer,
         lifecycle: LifecycleSending,
@@ -148,7 +148,7 @@ class Roles:
         partition_id = entry.partition
         partition = self._state.parts.catalogue.partitions.get(partition_id)
         if partition is not None and partition.totals.sent and not entry.serving:
-            log.error(
+            logger.error(
                 "partition %(partition)d of %(queue)r is not dropped: according to the layout it never "
                 "served, but messages were sent to it",
                 {"partition": partition_id, "queue": entry.queue},
@@ -172,7 +172,7 @@ class Roles:
         )
         if entry.epoch >= known:
             return False
-        log.warning(
+        logger.warning(
             "partition %(partition)d of %(queue)r: the layout has epoch %(epoch)d, but this node has "
             "already seen epoch %(known_epoch)d; its data stays unchanged",
             {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch, "known_epoch": known},

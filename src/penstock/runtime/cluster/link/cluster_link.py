@@ -23,7 +23,7 @@ from penstock.steps.runner import StepRunner
 from penstock.steps.step import Outcome, Reply, Steps
 from penstock.wire.messages import Done, Request
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LAYOUT = "cluster/"
 
@@ -86,7 +86,7 @@ class ClusterLink:
                 and outcome.code is ErrorCode.INTERNAL
                 and outcome.__cause__
             ):
-                log.error(
+                logger.error(
                     "%(error)s; please report it", {"error": outcome.message}, exc_info=outcome.__cause__
                 )
             if within:

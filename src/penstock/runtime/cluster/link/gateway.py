@@ -17,16 +17,16 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
 from penstock.routing.native_clients import NativeClients
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
-from penstock.runtime.native.entrance import ClusterNames, native_door
+from penstock.runtime.native.entrance import ClusterNames, make_native_guard
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.listening import bind, check_users
-from penstock.runtime.processes.shared_services import Records
+from penstock.runtime.processes.shared_services import SharedServices
 from penstock.wire import messages
 from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HELD_BYTES = 32 * MEBIBYTE
 """Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
@@ -107,7 +107,7 @@ class Gateway:
         try:
             head = messages.encode_message(answer)
         except Exception as error:  # the client is told, else it would wait for ever
-            log.exception("could not encode an answer: this is a defect of Penstock; please report it")
+            logger.exception("could not encode an answer: this is a defect of Penstock; please report it")
             message = f"a defect of the front end: {type(error).__name__}: {error}"
             head, body = messages.encode_message(messages.Failed(ErrorCode.INTERNAL, message)), b""
         if not self._answers:
@@ -121,7 +121,7 @@ class Gateway:
             try:
                 self._write(connection, buffers)
             except Exception:
-                log.exception(
+                logger.exception(
                     "could not write answers: this is a defect of Penstock; please report it. The connection "
                     "is closed, so that its client asks again"
                 )
@@ -166,7 +166,7 @@ def bind_gateway(listen: Address, has_users: bool) -> tuple[socket.socket, Addre
 async def open_gateway(
     bound: tuple[socket.socket, Address],
     link: ClusterLink,
-    records: Records,
+    shared: SharedServices,
     failed_signatures: int | None,
     name: str,
     now_ms: Callable[[], int],
@@ -185,11 +185,11 @@ async def open_gateway(
     )
     loop = asyncio.get_running_loop()
     names = ClusterNames(link.map)
-    door = native_door(server, records, names, address, failed_signatures, now_ms)
-    gateway = Gateway(link, loop, name, now_ms, door.write, server.abort, server.congestion_changed)
-    door.inside, door.learner = gateway, link
+    guard = make_native_guard(server, shared, names, address, failed_signatures, now_ms)
+    gateway = Gateway(link, loop, name, now_ms, guard.write, server.abort, server.congestion_changed)
+    guard.inside, guard.learner = gateway, link
     try:
-        await server.start(door, listener)
+        await server.start(guard, listener)
     except BaseException:
         listener.close()
         raise

@@ -19,7 +19,7 @@ from penstock.wire.messages import Request
 
 __all__ = ["Call", "PartitionCalls"]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class PartitionCalls:
@@ -53,7 +53,7 @@ class PartitionCalls:
         except Exception:  # requests wait for another leader then, and are answered when that takes too long
             if address not in self._without_link:
                 self._without_link.add(address)
-                log.exception(
+                logger.exception(
                     "could not connect to %(address)s: this is a defect of Penstock; please report it",
                     {"address": address},
                 )
@@ -108,7 +108,7 @@ class PartitionCalls:
         except StoreUnavailableError:
             pass  # what is known has to do
         except Exception:  # the requests that wait for this go on all the same
-            log.exception("could not look up a partition: this is a defect of Penstock; please report it")
+            logger.exception("could not look up a partition: this is a defect of Penstock; please report it")
         self.lines.looked_up(partition, key, self._loop.time())
         self._run()
 
@@ -152,7 +152,7 @@ class PartitionCalls:
             ticket = link.ask(request, call.ask.body, answered)
         except Exception as error:
             message = f"a defect of the front end: {type(error).__name__}: {error}"
-            log.exception(
+            logger.exception(
                 "could not send a request to %(address)s: this is a defect of Penstock; please report it",
                 {"address": address},
             )

@@ -33,7 +33,7 @@ from penstock.runtime.cluster.peers.cluster_driver import ClusterDriver
 from penstock.runtime.cluster.peers.peer_links import PeerLinks
 from penstock.runtime.cluster.peers.registration import Registration
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LayoutFollower:
@@ -111,7 +111,7 @@ class LayoutFollower:
                 case ProposalFailed(partition):
                     driver.tell(partial(replication.proposal_failed, partition))
                 case Unreadable(sentence, fields):
-                    log.error("%(sentence)s", {"sentence": sentence, **fields})
+                    logger.error("%(sentence)s", {"sentence": sentence, **fields})
 
     # -- proposals -------------------------------------------------------------------------------------------
 

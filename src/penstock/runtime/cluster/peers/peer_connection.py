@@ -32,7 +32,7 @@ UNANSWERED_MS = 5_000
 """A connection whose other end acknowledges nothing for so long is given up by the kernel."""
 
 
-class House(Protocol):
+class ConnectionOwner(Protocol):
     """Who keeps the connections of a node."""
 
     name: str
@@ -52,8 +52,8 @@ class House(Protocol):
 class PeerConnection(asyncio.Protocol):
     """Made for every connection, from either side."""
 
-    def __init__(self, house: House, expected: str | None, dialled: str = "") -> None:
-        self._house = house
+    def __init__(self, owner: ConnectionOwner, expected: str | None, dialled: str = "") -> None:
+        self._owner = owner
         self.expected = expected
         """The node that this node connects to; None: the peer connected to this node."""
         self._dialled = dialled
@@ -83,11 +83,11 @@ class PeerConnection(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
         nonce = os.urandom(NONCE_BYTES)
         if self.expected is None:
-            server = ServerHandshake(self._house.secret, SERVICE, nonce, self._house.place)
+            server = ServerHandshake(self._owner.secret, SERVICE, nonce, self._owner.place)
             self._steps = [lambda frame: self._accept(server, frame), self._named]
             self._say(server.challenge())
         else:
-            client = ClientHandshake(self._house.secret, SERVICE, nonce, self._dialled)
+            client = ClientHandshake(self._owner.secret, SERVICE, nonce, self._dialled)
             self._steps = [
                 lambda frame: self._shake(client, frame),
                 lambda frame: self._shake(client, frame),
@@ -110,7 +110,7 @@ class PeerConnection(asyncio.Protocol):
             self.end(str(error))
             return
         if frames:
-            self._house.arrived(self, frames)
+            self._owner.arrived(self, frames)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end(str(error) if error is not None else "it closed the connection")
@@ -139,11 +139,11 @@ class PeerConnection(asyncio.Protocol):
 
     def _accept(self, handshake: ServerHandshake, frame: Frame) -> None:
         self._say(handshake.accept(frame.head))
-        self._say(self._house.name.encode())
+        self._say(self._owner.name.encode())
 
     def _shake(self, handshake: ClientHandshake, frame: Frame) -> None:
         said = handshake.take(frame.head)
-        self._say(said if said is not None else self._house.name.encode())
+        self._say(said if said is not None else self._owner.name.encode())
 
     def _named(self, frame: Frame) -> None:
         self.peer = bytes(frame.head).decode("utf-8", "replace")
@@ -152,7 +152,7 @@ class PeerConnection(asyncio.Protocol):
             return
         if self._patience is not None:
             self._patience.cancel()
-        if not self._house.introduced(self):
+        if not self._owner.introduced(self):
             self.end(f"{self.peer} is not wanted")
 
     # -- called by the house ---------------------------------------------------------------------------------
@@ -173,4 +173,4 @@ class PeerConnection(asyncio.Protocol):
             self._patience.cancel()
         if transport is not None:
             transport.abort()
-            self._house.ended(self, why)
+            self._owner.ended(self, why)

@@ -15,7 +15,7 @@ from typing import Protocol
 from penstock.config.address import Address
 from penstock.model.batch import Buffer
 from penstock.runtime.cluster.peers.peer_connection import PeerConnection
-from penstock.runtime.cluster.streams import Door, dial, listen
+from penstock.runtime.cluster.streams import Listener, dial, listen
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.wire.backoff import PEER_STREAM
@@ -23,7 +23,7 @@ from penstock.wire.frames import Frame
 from penstock.wire.handshake import HandshakeError
 from penstock.wire.strangers import Strangers
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DIAL_SECONDS = 2.0
 BACKLOG = 64
@@ -65,8 +65,8 @@ class PeerLinks:
         self._dialling: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, asyncio.Event] = {}
         """By node that is dialled: set when its stream has ended."""
-        self._server: Door | None = None
-        self._bad = BadConnections(log)
+        self._server: Listener | None = None
+        self._bad = BadConnections(logger)
         self._closed = False
 
     async def listen(self, listener: socket.socket) -> None:
@@ -108,7 +108,7 @@ class PeerLinks:
                     await ended.wait()
                 elif not failing:
                     failing = True
-                    log.warning(
+                    logger.warning(
                         "cannot reach node %(node)s at %(address)s: %(error)s",
                         {"node": name, "address": self._addresses.get(name), "error": why},
                     )
@@ -158,7 +158,7 @@ class PeerLinks:
         )
         if older is not None:
             older.end("it has reconnected")
-        log.info("connected to node %(node)s", {"node": name})
+        logger.info("connected to node %(node)s", {"node": name})
         self._handler.peer_connected(name)
         return True
 
@@ -181,7 +181,7 @@ class PeerLinks:
             return
         if self._connections.get(name) is connection:
             del self._connections[name]
-            log.info("lost the connection to node %(node)s: %(error)s", {"node": name, "error": why})
+            logger.info("lost the connection to node %(node)s: %(error)s", {"node": name, "error": why})
             if not self._closed:
                 self._handler.peer_disconnected(name)
         if name in self._wanted and name not in self._connections:

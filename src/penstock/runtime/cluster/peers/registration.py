@@ -24,7 +24,7 @@ from penstock.metadata.store.interface import MetadataStore, StoreUnavailableErr
 from penstock.metadata.store_asking import StoreQuestions, carry_out
 from penstock.streams.waiting import came
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LEAVE_SECONDS = 1.0
 SHORTEST_WAIT_SECONDS = 0.001
@@ -117,7 +117,7 @@ class Registration:
                 case Registered():
                     self.registered.set()
                 case Note(sentence):
-                    log.warning("%(sentence)s", {"sentence": sentence, "node": self._lease.entry.node})
+                    logger.warning("%(sentence)s", {"sentence": sentence, "node": self._lease.entry.node})
 
     def _seconds_until(self, time_ms: int) -> float:
         return max((time_ms - self._now_ms()) / 1000, SHORTEST_WAIT_SECONDS)

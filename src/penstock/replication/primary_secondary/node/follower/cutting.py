@@ -15,7 +15,7 @@ from penstock.replication.primary_secondary.node.follower.follower_state import 
 from penstock.storage.entry_read import RebuildJob
 from penstock.storage.job import Job
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 class Teller(Protocol):
@@ -151,13 +151,13 @@ def report_cut(before: Partition, after: Partition, messages: int, unclean: int)
     else:
         why = ""
     if why and messages:
-        log.warning(
+        logger.warning(
             "partition %(partition)d of %(queue)r: a failover lost %(messages)d messages that this "
             "node had: %(reason)s",
             {"partition": before.partition_id, "queue": before.name, "messages": messages, "reason": why},
         )
         return messages
-    log.info(
+    logger.info(
         "partition %(partition)d of %(queue)r was cut from record %(from_record)d to "
         "%(to_record)d: the records after it were never committed",
         {

@@ -36,7 +36,7 @@ from penstock.wire.peer_messages import (
     Standing,
 )
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 class Follower:
@@ -185,7 +185,7 @@ class Follower:
     def _give_up(self, followed: FollowedPartition, name: str, why: str) -> None:
         """Nothing of it is written here, so that this version can read all of its own journal."""
         followed.too_old = True
-        log.error(
+        logger.error(
             "stopped following partition %(partition)d of %(queue)r: %(reason)s",
             {"partition": followed.partition_id, "queue": name, "reason": why},
         )

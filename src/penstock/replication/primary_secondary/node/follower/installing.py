@@ -31,7 +31,7 @@ from penstock.queue.snapshot.building import Builder
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 BYTES_PER_TURN = 4 * MEBIBYTE
 """How much of a state goes to the journal in one turn: answers of other queues wait for the same flush."""
@@ -188,7 +188,7 @@ class Installer:
         parts.catalogue.partitions[partition_id] = after
         parts.catalogue.damage.pop(partition_id, None)
         parts.store.keep_only(partition_id, living_files.files_of(after))
-        log.info(
+        logger.info(
             "partition %(partition)d was copied from the primary as of record %(record)d",
             {"partition": partition_id, "record": installation.index},
         )

@@ -24,7 +24,7 @@ from penstock.queue.state.outgoing_moves import MoveKey
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.state import ClusterState
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 EXPLAIN_MS = 2_000
 """What takes longer than this is explained in the layout, for `penstock cluster status`."""
@@ -48,7 +48,7 @@ class Draining:
         """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
         partition_id = entry.partition
         if entry.abandoned and self._state.parts.catalogue.partitions[partition_id].totals.sent:
-            log.error(
+            logger.error(
                 "partition %(partition)d is kept: the entry of queue %(queue)r is missing in the "
                 "metadata store, but messages were sent to the queue",
                 {"partition": partition_id, "queue": entry.queue},
@@ -67,7 +67,9 @@ class Draining:
         partition = self._state.parts.catalogue.partitions[partition_id]
         reason = f"the queue {entry.queue} is deleted and waits: {self._explain(partition, now_ms)}"
         if reason != entry.reason:
-            log.warning("partition %(partition)d: %(reason)s", {"partition": partition_id, "reason": reason})
+            logger.warning(
+                "partition %(partition)d: %(reason)s", {"partition": partition_id, "reason": reason}
+            )
         return msgspec.structs.replace(entry, reason=reason)
 
     def _is_done(self, partition_id: int, now_ms: int) -> bool:

@@ -17,13 +17,13 @@ from penstock.model import limits
 from penstock.model.batch import encode_one
 from penstock.model.errors import PenstockError
 from penstock.model.records import LifecycleEnded, LifecycleReported
-from penstock.queue.decisions.decision import Written
-from penstock.queue.lifecycle_row import Place, lifecycle_stream
+from penstock.queue.decisions.decision import PendingRecord
+from penstock.queue.lifecycle_row import PartitionName, lifecycle_stream
 from penstock.queue.partition import Partition
 from penstock.replication.cluster_interface import LifecycleReport
 from penstock.replication.primary_secondary.node.state import ClusterState
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 _UNCOMMITTED_MS = 10
 """So soon is looked again whether records are safe whose rows wait."""
@@ -93,7 +93,7 @@ class LifecycleSending:
         rows = first_rows(self._state.parts, partition.lifecycle, through_index)
         if not rows:
             return None
-        place = Place(entry.queue, entry.queue_id, entry.ordinal, entry.partition)
+        place = PartitionName(entry.queue, entry.queue_id, entry.ordinal, entry.partition)
         batch = encode_one(lifecycle_stream(place, first, rows))
         return LifecycleReport(entry.partition, epoch, first + len(rows) - 1, batch)
 
@@ -113,7 +113,7 @@ class LifecycleSending:
         if partition is None or (report.epoch and (led is None or led.epoch != report.epoch)):
             return
         try:
-            self._state.parts.write(partition, [Written(LifecycleReported(report.through, now_ms))])
+            self._state.parts.write(partition, [PendingRecord(LifecycleReported(report.through, now_ms))])
         except PenstockError:  # no room in the journal: the same rows are reported again
             self._not_before_ms[partition_id] = now_ms + RETRY_MS
 
@@ -160,12 +160,12 @@ class LifecycleSending:
         if partition_id not in self._last_words:
             return True
         if lifecycle.following:
-            self._state.parts.write(partition, [Written(LifecycleEnded(now_ms))])
+            self._state.parts.write(partition, [PendingRecord(LifecycleEnded(now_ms))])
         if lifecycle.waiting and now_ms < self._last_words[partition_id][1]:
             return False
         if lifecycle.waiting:
             rows = len(lifecycle.waiting)
-            log.warning(
+            logger.warning(
                 "lost %(rows)d lifecycle rows of the deleted queue %(queue)r: no node stored them",
                 {"rows": rows, "queue": entry.queue},
             )

@@ -12,7 +12,7 @@ from penstock.model.records import NUMBERS_SKIPPED, NumbersSkipped
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.follower.follower import Follower
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
 class Beginning(NamedTuple):
@@ -37,7 +37,7 @@ def beginning(
         return Beginning(None, is_dense=True)
     is_dense = first == following
     if not understood(entry.replicas, nodes, NUMBERS_SKIPPED):
-        log.warning(
+        logger.warning(
             "partition %(partition)d of %(queue)r may reuse the sequence numbers of lost messages, "
             "because some of its replicas are on nodes of an earlier version: upgrade all nodes",
             {"partition": entry.partition, "queue": entry.queue},
@@ -53,7 +53,7 @@ def gives_back(follower: Follower, entry: PartitionEntry, partition: Partition) 
         return False
     followed = follower.follow(entry.partition, entry.epoch)
     if followed.is_uncut:
-        log.warning(
+        logger.warning(
             "partition %(partition)d of %(queue)r: this node has messages that were never committed and cannot cut them off; "
             "their numbers were given to other messages too",
             {"partition": entry.partition, "queue": entry.queue},

@@ -6,7 +6,7 @@ In some runs the only replica in sync goes as well, and an operator lets one lea
 from __future__ import annotations
 
 from penstock.cluster.layout.entries import PartitionEntry, UncleanEntry, encode, unclean_key
-from penstock.simulation.cluster.hunts import Hunter
+from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.tasks import Pause, Steps
 
 _ELECTED_MS = 7_000

@@ -11,17 +11,17 @@ from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 from penstock.cluster.manager.departure import departure
 from penstock.cluster.membership.store_requests import Outcome, Unknown
 
-FAREWELL_MS = 5_000
+SHUTDOWN_MS = 5_000
 GATHER_MS = 20
 """Changes that come together are looked at together."""
 LOOK_MS = 250
 WRITES_AT_ONCE = 64
 
 
-class Farewell:
+class Shutdown:
     """One node that is about to stop. It ends when `is_over`."""
 
-    def __init__(self, node: str, now_ms: int, patience_ms: int = FAREWELL_MS) -> None:
+    def __init__(self, node: str, now_ms: int, patience_ms: int = SHUTDOWN_MS) -> None:
         self.is_over = False
         self.trouble = ""
         """Why not everything was handed over; empty where everything was."""

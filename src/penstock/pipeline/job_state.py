@@ -28,7 +28,7 @@ class Rolling(NamedTuple):
     """The last batch of the roll-up that was begun and is not finished."""
 
 
-class Memory:
+class JobState:
     """The files of one job and generation."""
 
     def __init__(self, files: Files, job: str, generation: str) -> None:

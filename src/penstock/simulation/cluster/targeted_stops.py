@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.cluster.layout.entries import PartitionEntry, partition_key
-from penstock.simulation.cluster.hunts import Hunter
+from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.tasks import Pause, Steps
 from penstock.simulation.turn_pause import TurnPause

@@ -6,9 +6,9 @@ from random import Random
 
 from penstock.cluster.layout.entries import QueueEntry, encode, queue_key
 from penstock.model.settings import QueueSettings
-from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.step_world import StepWorld
 from penstock.simulation.schedule import Schedule
 from penstock.steps.step import Look
 
@@ -18,7 +18,7 @@ QUEUE = QueueEntry(name="orders", queue_id=7, settings=QueueSettings(), created_
 def test_a_queue_that_was_looked_for_often_is_known_once_it_is_made() -> None:
     schedule, random = Schedule(1_700_000_000_000), Random(1)
     metadata = SimulatedMetadata(schedule, random)
-    desk = Desk("front end", {}, Fabric([], metadata, schedule, random), metadata, schedule, random)
+    desk = StepWorld("front end", {}, Fabric([], metadata, schedule, random), metadata, schedule, random)
     found: list[object] = []
     for _ in range(20):
         desk.start(Look(queue_key("orders")), found.append)

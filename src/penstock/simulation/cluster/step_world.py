@@ -20,7 +20,7 @@ from penstock.steps.step import Ask, Look, Put, Remove, Single, Stored, StoreSte
 _LOOK_MS = 20
 
 
-class Desk:
+class StepWorld:
     """What the requests of one front end share: its map, its connections, the store."""
 
     def __init__(

@@ -26,7 +26,7 @@ from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
 
-class MembershipWitness:
+class MembershipObserver:
     """Sees every node, every manager and every follower of the store; violations are said once."""
 
     def __init__(self, metadata: SimulatedMetadata, schedule: Schedule) -> None:

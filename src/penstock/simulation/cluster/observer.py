@@ -39,7 +39,7 @@ class _Committed:
         """When it first did, in elapsed time."""
 
 
-class Witness:
+class Observer:
     """Remembers what it saw; violations are said once."""
 
     def __init__(self, schedule: Schedule) -> None:

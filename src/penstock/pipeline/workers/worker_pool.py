@@ -2,9 +2,9 @@
 
 Spark begins a Python process for every query that streams, and gives it ten seconds to be there, which no setting changes. To
 import everything takes 450 ms, and on a busy machine more than ten seconds. So `worker-python` hands what it was asked to run
-over to this process (`birth.py`), which forks: that takes 32 ms. Where it is not there, Python is started as ever.
+over to this process (`pool_client.py`), which forks: that takes 32 ms. Where it is not there, Python is started as ever.
 
-    python nursery.py SOCKET      until standard input ends, which is when whoever started it has
+    python worker_pool.py SOCKET      until standard input ends, which is when whoever started it has
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from penstock.client.log.read_ahead import Pace, ReadAhead
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.log_messages import GroupMembership
 
-log = logging.getLogger("penstock.client")
+logger = logging.getLogger("penstock.client")
 
 
 class JoinTerms(NamedTuple):
@@ -32,7 +32,7 @@ class JoinTerms(NamedTuple):
     member: str | None = None
 
 
-class Place(NamedTuple):
+class NumberedPartition(NamedTuple):
     """A partition of a queue that has so many."""
 
     partition: int
@@ -52,10 +52,12 @@ class Hand(NamedTuple):
 NOTHING = Hand(0, 0, 0)
 
 
-class PartitionShare:
+class AssignedPartition:
     """The standing of one member at one partition."""
 
-    def __init__(self, route: Route, group: str, member: str, place: Place, terms: JoinTerms) -> None:
+    def __init__(
+        self, route: Route, group: str, member: str, place: NumberedPartition, terms: JoinTerms
+    ) -> None:
         self.partition = place.partition
         self._route = route
         self._terms = terms
@@ -189,7 +191,7 @@ class PartitionShare:
             gone = await offset_gone(self._route, ahead.incarnation, ahead.position)
             if self._terms.when_gone == "fail":
                 raise gone
-            log.warning(
+            logger.warning(
                 "group %(group)r continues after a gap: %(reason)s", {"group": self._group, "reason": gone}
             )
             if ahead is self._ahead:
@@ -200,7 +202,7 @@ class PartitionShare:
 
     async def _join_again(self) -> None:
         """After `not-a-member`: the share may be ours again, or somebody else's."""
-        log.info(
+        logger.info(
             "the partitions of group %(group)r were reassigned; joining the group again",
             {"group": self._group},
         )
@@ -279,7 +281,7 @@ class PartitionShare:
                     await self._join_again()
                 if epoch == self.epoch and generation != self._generation:
                     continue  # the share is still ours, under another number
-                log.warning(
+                logger.warning(
                     "group %(group)r: could not commit message %(sequence)d: %(error)s",
                     {"group": self._group, "sequence": offset - 1, "error": error},
                 )

@@ -13,7 +13,7 @@ from penstock.client.blocking.client import BlockingClient
 from penstock.client.blocking.connecting import connect_blocking_to_any
 from penstock.client.connection.endpoints import endpoint_urls
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.job import ServerFacts
 from penstock.wire.answers import QueueDescription
 
 INTERNAL = "penstock."
@@ -21,17 +21,17 @@ INTERNAL = "penstock."
 _SECONDS = 30.0
 
 
-def surroundings_of(endpoint: str) -> Surroundings:
+def server_facts_of(endpoint: str) -> ServerFacts:
     """As of now; without what cannot be had, since the rows can be rolled up all the same."""
     now_us = time.time_ns() // 1000
     try:
         queues, directory = _asked(endpoint)
     except PenstockError:
-        return Surroundings(now_us)
+        return ServerFacts(now_us)
     if not os.path.isdir(directory):  # the server is elsewhere
-        return Surroundings(now_us, queues, missing_of=partial(missing_queues, endpoint))
+        return ServerFacts(now_us, queues, missing_of=partial(missing_queues, endpoint))
     disk = shutil.disk_usage(directory)
-    return Surroundings(now_us, queues, disk.free, disk.total, missing_of=partial(missing_queues, endpoint))
+    return ServerFacts(now_us, queues, disk.free, disk.total, missing_of=partial(missing_queues, endpoint))
 
 
 def missing_queues(endpoint: str, queues: Iterable[tuple[str, int]]) -> frozenset[int]:

@@ -37,7 +37,7 @@ HUNTS: tuple[HuntName, ...] = tuple(
     name for name in get_args(HuntName) if name not in ("dead-letter", "late-move", "unsaid")
 )
 """Those that any queue may meet. Two of the others are for scenarios with dead letters, `dead-letter` for those that may lose some;
-`unsaid` (`aimed_hunts.py`) is for `sync` queues, in place of `left-behind`."""
+`unsaid` (`targeted_stops.py`) is for `sync` queues, in place of `left-behind`."""
 
 _ELECTED_MS = 7_000
 """By then somebody else leads, if anybody can."""

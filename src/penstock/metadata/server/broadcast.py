@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Bell:
+class Broadcast:
     """Lives on the event loop."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Bell:
         return len(self._listening)
 
     @contextmanager
-    def heard(self) -> Iterator[asyncio.Event]:
+    def subscribed(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever it rings; whoever waits clears it before looking for news."""
         event = asyncio.Event()
         self._listening.add(event)
@@ -26,7 +26,7 @@ class Bell:
         finally:
             self._listening.discard(event)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """There may be news."""
         for event in self._listening:
             event.set()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 
 from penstock.cluster.layout.entries import PartitionEntry
-from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.tasks import Pause, Steps
 
 _UNANSWERED_MS = 4_500

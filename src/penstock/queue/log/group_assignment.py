@@ -24,10 +24,10 @@ def reader_of(members: Sequence[str], ordinal: int, partitions: int) -> str:
         return ""
     if partitions == 1:
         return members[0]
-    return share_out(partitions, members)[ordinal]
+    return assign(partitions, members)[ordinal]
 
 
-def share_out(partitions: int, members: Sequence[str]) -> list[str]:
+def assign(partitions: int, members: Sequence[str]) -> list[str]:
     """The reader of each partition; there is a member at least."""
     by_hash = sorted((_hash(member), member) for member in members)
     if partitions * len(members) > PAIRS_AT_MOST:

@@ -23,14 +23,14 @@ SETTINGS = ManagerSettings(replace_after_ms=60_000, trust_after_ms=2_000)
 Asks = Callable[[Request, Callable[[Outcome], None]], None]
 
 
-class ManagerWitness(Protocol):
+class ManagerObserver(Protocol):
     """Whoever looks at what managers do."""
 
     def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
         """A node asks for this, as the holder of the office since `epoch`, which knows the entry at version `known`."""
 
 
-class Office:
+class SimulatedManager:
     """A candidate, and the manager once elected."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Office:
         trace: Trace,
         do: Callable[[Callable[[], None]], None],
         ask: Asks,
-        witness: ManagerWitness,
+        observer: ManagerObserver,
     ) -> None:
         """`ask` asks the store for the node."""
         self._name = name
@@ -50,7 +50,7 @@ class Office:
         self._trace = trace
         self._do = do
         self._ask = ask
-        self._witness = witness
+        self._observer = observer
         self.office = ManagerOffice(name, times.now_ms, SETTINGS)
         self._alarm = Alarm(times, self.office.next_ms, lambda: do(self._tick))
         for prefix in (PREFIX, OFFICES):
@@ -109,5 +109,5 @@ class Office:
             Delete(change.key, change.version) if value is None else Put(change.key, value, change.version)
         )
         known = self._mirror.cache.version(change.key)
-        self._witness.manager_writes(self._name, self.office.epoch, request, known)
+        self._observer.manager_writes(self._name, self.office.epoch, request, known)
         self._mirror.carry_out(request, written)

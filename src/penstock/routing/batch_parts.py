@@ -21,7 +21,7 @@ from penstock.routing.numbers import outward
 from penstock.wire.messages import SendResult
 
 
-class Share(NamedTuple):
+class BatchPart(NamedTuple):
     """What is of one partition in a batch: the messages at these places, in order; None: the whole batch."""
 
     ordinal: int
@@ -37,7 +37,7 @@ class Share(NamedTuple):
         known = set(self.known)
         return [place for place in places if place not in known]
 
-    def left_out(self, count: int, known: Mapping[int, int | Place]) -> list[tuple[int, int]]:
+    def left_out(self, count: int, known: Mapping[int, int | DuplicateOf]) -> list[tuple[int, int]]:
         """What the partition is told of the others, see `Send`."""
         if not self.known:
             return []
@@ -45,12 +45,12 @@ class Share(NamedTuple):
         at = {place: index for index, place in enumerate(places)}
         numbers = [known[place] for place in self.known]
         return [
-            (at[place], 0 if isinstance(number, Place) else number)
+            (at[place], 0 if isinstance(number, DuplicateOf) else number)
             for place, number in zip(self.known, numbers, strict=True)
         ]
 
 
-class Place(NamedTuple):
+class DuplicateOf(NamedTuple):
     """A message of the batch, by its place: another one is its duplicate."""
 
     place: int
@@ -73,30 +73,30 @@ def needs_splitting(settings: QueueSettings, columns: int) -> bool:
     return settings.strict or bool(columns & DEDUPLICATION)
 
 
-def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere: int) -> list[Share]:
+def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere: int) -> list[BatchPart]:
     """The shares of a batch; messages that may go anywhere go to `elsewhere`."""
     if settings.strict:
         names = batch.names(GROUPS)
         if names is None:
-            return [Share(ordinal_of(b"", partitions), None)]
+            return [BatchPart(ordinal_of(b"", partitions), None)]
         known: dict[bytes, int] = {name: ordinal_of(name, partitions) for name in set(names)}
         ordinals = [known[name] for name in names]
     else:
         names = batch.names(DEDUPLICATION)
         if names is None:
-            return [Share(elsewhere, None)]
+            return [BatchPart(elsewhere, None)]
         ordinals = [ordinal_of(name, partitions) if name else elsewhere for name in names]
     places: dict[int, list[int]] = {}
     for place, ordinal in enumerate(ordinals):
         places.setdefault(ordinal, []).append(place)
     if len(places) == 1:
-        return [Share(ordinals[0], None)]
-    return [Share(ordinal, chosen) for ordinal, chosen in places.items()]
+        return [BatchPart(ordinals[0], None)]
+    return [BatchPart(ordinal, chosen) for ordinal, chosen in places.items()]
 
 
 def without(
-    shares: Sequence[Share], known: Mapping[int, int | Place], count: int, *, numbered: bool
-) -> list[Share]:
+    shares: Sequence[BatchPart], known: Mapping[int, int | DuplicateOf], count: int, *, numbered: bool
+) -> list[BatchPart]:
     """The shares without messages that are not to be sent, by place in the batch of `count`.
 
     Shares of which nothing is left stay if the batch is `numbered`: their partitions remember it, for when it comes again.
@@ -118,9 +118,9 @@ def without(
 
 def together(
     count: int,
-    shares: Sequence[Share],
+    shares: Sequence[BatchPart],
     results: Sequence[SendResult],
-    known: Mapping[int, int | Place] = MappingProxyType({}),
+    known: Mapping[int, int | DuplicateOf] = MappingProxyType({}),
     now_ms: int = 0,
 ) -> SendResult:
     """One answer for the whole batch of `count` messages, in its order; `known` are those that were not sent again.
@@ -147,7 +147,7 @@ def together(
             sequences[place] = number ^ ELSEWHERE if number & ELSEWHERE else outward(share.ordinal, number)
     for place, original in known.items():
         if place in duplicates and not sequences[place]:
-            sequences[place] = sequences[original.place] if isinstance(original, Place) else original
+            sequences[place] = sequences[original.place] if isinstance(original, DuplicateOf) else original
     return SendResult(
         runs_in_order(sequences),
         sorted(duplicates),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.trouble import PipelineError, in_short, python_was_lost
+from penstock.pipeline.errors import PipelineError, in_short, python_was_lost
 
 
 @pytest.mark.parametrize(

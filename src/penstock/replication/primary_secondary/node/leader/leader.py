@@ -15,7 +15,7 @@ from penstock.cluster.layout.entries import PartitionEntry
 from penstock.cluster.layout.sequence_numbers import acts_synchronously, may_give_out
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import EpochBegan, SettingsChanged
-from penstock.queue.decisions.decision import Written
+from penstock.queue.decisions.decision import PendingRecord
 from penstock.replication.interface import Need
 from penstock.replication.primary_secondary.core.primary import Primary
 from penstock.replication.primary_secondary.core.roles import Event
@@ -33,10 +33,10 @@ from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.replication.primary_secondary.node.proposing import Proposer
 from penstock.replication.primary_secondary.node.state import ClusterState
 
-log = logging.getLogger("penstock.backend")
+logger = logging.getLogger("penstock.backend")
 
 
-class Leadership:
+class Leader:
     """The partitions that this node leads."""
 
     def __init__(
@@ -155,7 +155,7 @@ class Leadership:
         if followed is not None:
             followed.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
         if not is_fit(self.state.parts, self.follower, entry, is_elected=True):
-            log.warning(
+            logger.warning(
                 "partition %(partition)d: this node cannot be primary: its data is damaged or missing",
                 {"partition": partition_id},
             )
@@ -170,7 +170,7 @@ class Leadership:
         self._recent.forget(partition_id)
         begun, following = partition.index + 1, partition.table.next
         skips, is_dense = beginning(partition, entry, state.nodes, state.now_ms)
-        self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
+        self.state.parts.write(partition, [PendingRecord(EpochBegan(entry.epoch, self.state.now_ms))])
         self.follower.unfollow(partition_id)
         primary = Primary(
             self.state.node,
@@ -184,7 +184,7 @@ class Leadership:
         led = self.state.led[partition_id] = LedPartition(
             partition, entry.epoch, primary, begun, self.state.now_ms
         )
-        log.info(
+        logger.info(
             "partition %(partition)d of %(queue)r: this node is the primary of epoch %(epoch)d",
             {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch},
         )
@@ -215,10 +215,10 @@ class Leadership:
         partition = self.state.parts.catalogue.partitions[led.partition_id]
         self._ask_all(led)
         if led.skips is not None:
-            self.state.parts.write(partition, [Written(led.skips)])
+            self.state.parts.write(partition, [PendingRecord(led.skips)])
             led.skips = None
         if partition.settings != settings or led.tells_settings:
-            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+            self.state.parts.write(partition, [PendingRecord(SettingsChanged(settings, self.state.now_ms))])
             led.tells_settings = False
         self._advance(led)
 
@@ -276,7 +276,7 @@ class Leadership:
         led = self.state.led.pop(partition_id, None)
         if led is None:
             return
-        log.info(
+        logger.info(
             "partition %(partition)d: this node is no longer the primary of epoch %(epoch)d: %(reason)s",
             {"partition": partition_id, "epoch": led.epoch, "reason": why},
         )

@@ -26,7 +26,7 @@ WeightedSet = tuple[tuple[int, int], ...]
 """(queue id, weight), by queue id."""
 
 
-class WeightedShares:
+class WeightedTurns:
     """How far each queue of a set is ahead of the one that is least far."""
 
     __slots__ = ("_ahead", "_steps", "_weights")
@@ -104,21 +104,21 @@ class WeightedShares:
         self._ahead = [max(0, place - behind) for place in ahead]
 
 
-class SharesInUse:
+class TurnsInUse:
     """The shares of every set of queues that is received from, whoever receives; the sets unused longest are forgotten."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = limits.RECEIVE_SETS_REMEMBERED if most is None else most
-        self._sets: OrderedDict[WeightedSet, WeightedShares] = OrderedDict()
+        self._sets: OrderedDict[WeightedSet, WeightedTurns] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._sets)
 
-    def of(self, queues: WeightedSet) -> WeightedShares:
+    def of(self, queues: WeightedSet) -> WeightedTurns:
         """The shares of the set, new ones if it was not used lately."""
         shares = self._sets.get(queues)
         if shares is None:
-            shares = self._sets[queues] = WeightedShares([weight for _, weight in queues])
+            shares = self._sets[queues] = WeightedTurns([weight for _, weight in queues])
             if len(self._sets) > self._most:
                 self._sets.popitem(last=False)
         else:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.frontend.authenticate import ANONYMOUS, open_session, session_of
 from penstock.frontend.local_only import is_loopback
-from penstock.frontend.queues.native_names import Home
+from penstock.frontend.queues.native_names import DefaultAccount
 from penstock.frontend.session import Session
 from penstock.frontend.throttle.failed_signatures import FailedSignatures
 from penstock.metadata.users.directory import KeyOwner, UserDirectory
@@ -21,7 +21,7 @@ _KEY_CHARACTERS = 128
 """More is remembered of nobody's key while any will do."""
 
 
-class Guest(NamedTuple):
+class AdmittedClient(NamedTuple):
     """Somebody who was let in."""
 
     session: Session | None
@@ -39,13 +39,13 @@ class Challenged(NamedTuple):
     nonce: bytes
 
 
-class Reception:
+class Authentication:
     """Knows users and their keys. What it raises says what to do, and nothing of which keys there are."""
 
     def __init__(
         self,
         users: UserDirectory,
-        home: Home,
+        home: DefaultAccount,
         failures: FailedSignatures,
         *,
         link_secret: str,
@@ -68,15 +68,15 @@ class Reception:
         """Whether anybody may do anything."""
         return self._open_without_users and not self._users.has_users()
 
-    def greet(self, hello: Hello, address: str) -> Guest | Challenged:
+    def greet(self, hello: Hello, address: str) -> AdmittedClient | Challenged:
         """What a greeting from an address leads to; raises where it leads to nothing."""
         if self.is_open:
             if not is_loopback(address):
                 raise _not_from_here()
             if hello.access_key == LINK_KEY:
-                return Guest(None, None)
+                return AdmittedClient(None, None)
             user = hello.access_key[:_KEY_CHARACTERS] or ANONYMOUS
-            return Guest(open_session(self._home.account, self._home.region, user), None)
+            return AdmittedClient(open_session(self._home.account, self._home.region, user), None)
         if not hello.access_key:
             raise _no_key()
         if len(hello.nonce) != NONCE_BYTES:
@@ -85,7 +85,9 @@ class Reception:
             )
         return Challenged(hello, self._token(NONCE_BYTES))
 
-    def prove(self, challenged: Challenged, said: Prove, channel: bytes, address: str, now_ms: int) -> Guest:
+    def prove(
+        self, challenged: Challenged, said: Prove, channel: bytes, address: str, now_ms: int
+    ) -> AdmittedClient:
         """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong.
 
         `channel`: of this end of the connection. Without TLS here a balancer may have ended it, and the client's is not known.
@@ -114,25 +116,25 @@ class Reception:
         self._proven.add(key)
         shown = server_proof(secret, key, nonce, hello.nonce, said.channel)
         if owner is None:
-            return Guest(None, None, shown)
-        return Guest(session_of(owner, self._home.region), owner, shown)
+            return AdmittedClient(None, None, shown)
+        return AdmittedClient(session_of(owner, self._home.region), owner, shown)
 
-    def review(self, guest: Guest) -> Guest:
+    def review(self, admitted: AdmittedClient) -> AdmittedClient:
         """The same guest after users, keys or policies have changed; raises where it may stay no longer."""
-        if guest.session is None:
-            if guest.proof or self.is_open:
-                return guest
+        if admitted.session is None:
+            if admitted.proof or self.is_open:
+                return admitted
             raise _wrong_link()  # it came while everybody might, and has to prove itself when it comes again
-        if guest.owner is None:
+        if admitted.owner is None:
             if self.is_open:
-                return guest
+                return admitted
             raise _no_key()
-        owner = self._users.find_key(guest.owner.key_id)
-        if owner is guest.owner:
-            return guest
-        if owner is None or owner.secret != guest.owner.secret:
-            raise _wrong_key(guest.owner.key_id)
-        return Guest(session_of(owner, self._home.region), owner)
+        owner = self._users.find_key(admitted.owner.key_id)
+        if owner is admitted.owner:
+            return admitted
+        if owner is None or owner.secret != admitted.owner.secret:
+            raise _wrong_key(admitted.owner.key_id)
+        return AdmittedClient(session_of(owner, self._home.region), owner)
 
 
 def _not_from_here() -> PenstockError:

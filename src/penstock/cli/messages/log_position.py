@@ -20,31 +20,31 @@ EXAMPLES = "a sequence number, 10m (so long ago), 2026-05-01T12:00, beginning or
 _DURATION = re.compile(r"[0-9.]+\s*[a-z]+.*")
 
 
-class LogPlace(NamedTuple):
+class LogPosition(NamedTuple):
     """Exactly one of the two is set."""
 
     start: Start | None
     from_time: Moment | None
 
 
-def log_place(text: str, option: str) -> LogPlace:
+def log_position(text: str, option: str) -> LogPosition:
     """Reads a place; `option` is named where it is none."""
     word = text.strip()
     if word == "beginning":
-        return LogPlace("beginning", None)
+        return LogPosition("beginning", None)
     if word == "end":
-        return LogPlace("end", None)
+        return LogPosition("end", None)
     if word.isascii() and word.isdigit():
-        return LogPlace(int(word), None)
+        return LogPosition(int(word), None)
     try:
         if _DURATION.fullmatch(word):
-            return LogPlace(None, timedelta(milliseconds=parse_duration_ms(word)))
+            return LogPosition(None, timedelta(milliseconds=parse_duration_ms(word)))
         moment = datetime.fromisoformat(word)
     except ValueError:
         raise typer.BadParameter(
             f"{text!r} is not a place in a log; use {EXAMPLES}", param_hint=option
         ) from None
-    return LogPlace(None, moment.astimezone())
+    return LogPosition(None, moment.astimezone())
 
 
 async def log_of(client: Client, name: str) -> Log:
