@@ -65,6 +65,10 @@ class Session:
         self.arrived_us = 0
 
 
+_FORGOTTEN_AT_ONCE = 500
+"""So many sessions are forgotten with a batch at most, the others with those that follow."""
+
+
 class CausalCapture(NamedTuple):
     """The sorter as it was at one moment, some of it at a time."""
 
@@ -167,7 +171,7 @@ class CausalSorter:
         """Forgets sessions that have been silent for long, and the most silent ones where there are too many; says
         how many. `now_us` is the time of a record."""
         forgotten = 0
-        while (oldest := self.sessions.oldest()) is not None:
+        while forgotten < _FORGOTTEN_AT_ONCE and (oldest := self.sessions.oldest()) is not None:
             number, session = oldest
             idle = session.arrived_us + self.idle_us <= now_us
             if number in self._pending or not (idle or len(self.sessions) > self.most_sessions):

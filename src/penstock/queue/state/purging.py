@@ -53,14 +53,14 @@ def purge_all(partition: Purgeable) -> tuple[int, list[object]]:
     given_up: list[object] = [chunks, partition.leases, partition.attempts, partition.delays]
     partition.leases = LeaseTable(partition.leases.next)
     partition.attempts = AttemptTable()
-    partition.delays = SlotTimers(partition.delays.sweep_at)
+    partition.delays = SlotTimers(partition.delays.swept)
     given_up.append(partition.window.clear(table.next))
     if partition.sorting is not None:
         given_up += partition.sorting.clear()
     if moving:
         return purged, given_up
     given_up += [partition.expiries, partition.groups, partition.order]
-    partition.expiries = SlotTimers(partition.expiries.sweep_at)
+    partition.expiries = SlotTimers(partition.expiries.swept)
     partition.groups = GroupNames()
     partition.order = partition.new_order()
     if partition.sorting is not None:
