@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.model.batch import encode
-from penstock.model.origin import Origin
+from penstock.model.origin import Lateness, Origin
 from penstock.model.records import Deleted, Dropped, IdsClaimed, Leased, MoveStarted, Purged, Released, Sent
 from penstock.model.runs import Run
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue.decisions import move, settle, upkeep
 from penstock.queue.decisions.decision import Written
 from penstock.queue.partition import Partition
@@ -215,6 +216,43 @@ def test_a_window_that_is_over_is_forgotten_in_steps(make: large_states.Make) ->
             assert turns <= rows // 100
         most.append(max(counts))
     assert most[1] <= 1.2 * most[0]
+
+
+def test_late_messages_are_found_without_a_look_at_the_others() -> None:
+    most = []
+    for rows in (FEW, MANY):
+        partition = large_states.late_batches(rows)
+        counts = []
+        for first in (1, rows // 2, rows):
+            with steps() as counted:
+                partition.apply(
+                    MoveStarted([(first, 1)], "orders.late", "late", START_MS, Lateness(7, None, None))
+                )
+                known = partition.sorting.lateness_of(first) if partition.sorting is not None else None
+                write(partition, move.finish_move(partition, [(first, 1)], START_MS))
+            counts.append(counted[0])
+            assert known == Lateness(7, None, None)
+        most.append(max(counts))
+        assert partition.sorting is not None
+        assert len(partition.sorting.late) == rows - 3
+    assert most[1] <= 1.5 * most[0]
+
+
+@pytest.mark.parametrize("make", [large_states.clock_window, large_states.causal_sessions])
+def test_what_waits_for_one_moment_leaves_in_steps(make: large_states.Make) -> None:
+    partition = make(MANY)
+    late_us = (START_MS + 3 * HOUR_MS) * 1_000
+    turns, written = 0, 1
+    while written:
+        with steps() as counted:
+            now_ms = START_MS + 2 * HOUR_MS
+            written = write(
+                partition, upkeep.let_out(partition, now_ms, lambda: ClockInterval(late_us, late_us))
+            )
+        assert counted[0] <= 200_000
+        turns += 1
+    assert partition.table.counts[states.READY] == MANY
+    assert turns >= MANY // 600
 
 
 def test_leases_that_end_together_come_back_in_steps() -> None:

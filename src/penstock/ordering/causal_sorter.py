@@ -15,7 +15,7 @@ last batch whose window is over.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
@@ -134,10 +134,10 @@ class CausalSorter:
         oldest = self._arrivals.oldest()
         return oldest[1].arrived_us + self.window_us if oldest is not None else None
 
-    def due_through(self, now_us: int) -> int | None:
-        """The last batch, by its first sequence number, whose window is over; None where none is."""
+    def due_through(self, now_us: int, most: int | None = None) -> int | None:
+        """The last batch, by its first sequence number, whose window is over, or of the first so many; None where none is."""
         through: int | None = None
-        for arrival in self._arrivals.values():
+        for arrival in islice(self._arrivals.values(), most):
             if arrival.arrived_us + self.window_us > now_us:
                 break
             through = arrival.sequence

@@ -306,6 +306,18 @@ LATEST = (
         "a slot of timers that is swept at once or a part at a time",
     ),
     Size("model.run_set", "_BLOCK_RUNS", (1, 2), "messages that move in one block of runs or in several"),
+    Size(
+        "queue.decisions.upkeep",
+        "_BATCHES_AT_ONCE",
+        (1, 3),
+        "batches that leave a window with one record or with several",
+    ),
+    Size(
+        "ordering.pending_runs",
+        "_MESSAGES_LIKE_A_RUN",
+        (1, 2),
+        "long batches that leave a window with one record or with several",
+    ),
     Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
