@@ -13,13 +13,14 @@ import pytest
 from penstock.model.batch import encode
 from penstock.model.origin import Lateness, Origin
 from penstock.model.records import Deleted, Dropped, IdsClaimed, Leased, MoveStarted, Purged, Released, Sent
-from penstock.model.runs import Run
+from penstock.model.runs import Run, normalized
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue.decisions import move, settle, upkeep
+from penstock.queue.decisions.budget import Budget
 from penstock.queue.decisions.decision import Written
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
-from tests.queue import large_states
+from tests.queue import large_states, recount
 from tests.queue.large_states import BATCH, HOUR_MS, START_MS, Maker
 
 FEW, MANY = 2_000, 16_000
@@ -253,6 +254,25 @@ def test_what_waits_for_one_moment_leaves_in_steps(make: large_states.Make) -> N
         turns += 1
     assert partition.table.counts[states.READY] == MANY
     assert turns >= MANY // 600
+
+
+@pytest.mark.parametrize("make", [large_states.strict_groups, large_states.fair_groups])
+def test_a_purge_of_groups_keeps_those_of_messages_on_their_way(make: large_states.Make) -> None:
+    partition = make(MANY)
+    partition.apply(MoveStarted([(2, 3), (MANY, 1)], "elsewhere", "redrive", START_MS))
+    with steps() as counted:
+        partition.apply(Purged(partition.table.next, START_MS))
+    assert counted[0] <= 3_000
+    assert partition.table.messages == 4
+    recount.check(partition)
+    assert {name for name, _, _ in partition.groups.rows()} == {
+        b"group 1",
+        b"group 2",
+        b"group 3",
+        b"group %d" % (MANY - 1),
+    }
+    write(partition, move.abandon_move(partition, [(1, MANY)], START_MS))
+    assert normalized(partition.order.choose(Budget(10, 1 << 20))) == [(2, 3), (MANY, 1)]
 
 
 def test_leases_that_end_together_come_back_in_steps() -> None:

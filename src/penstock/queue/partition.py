@@ -31,7 +31,7 @@ from penstock.queue.state.deduplication import DeduplicationWindow, OriginTable
 from penstock.queue.state.leases import LeaseTable
 from penstock.queue.state.outgoing_moves import OutgoingMoves
 from penstock.queue.state.producers import ProducerTable
-from penstock.queue.state.purging import purge_all
+from penstock.queue.state.purging import goes_at_once, purge_all
 from penstock.queue.state.state_column import begin_times_to_live, state_column
 from penstock.queue.state.table import MessageTable
 from penstock.queue.state.timers import SentTimes, SlotTimers
@@ -377,8 +377,7 @@ class Partition:
         if self.log is not None:
             cut = self.log.cut(record.end)
             self.totals.purged += 0 if self.settings.has_queue else cut
-        ordered = self.groups or self.settings.strict
-        if record.end >= self.table.next and not (ordered and self.moves):
+        if record.end >= self.table.next and goes_at_once(self):
             purged, self.discarded = purge_all(self)
             self.totals.purged += purged
             return
