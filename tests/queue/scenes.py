@@ -126,7 +126,7 @@ def sorted_by(ordering: str) -> Rig:
         rig.carry_out(decision)
         sorting = rig.partition.sorting
         assert sorting is not None
-        through = sorting.due_through(now_ms, lambda now=now: now)  # type: ignore[misc]  # a lambda with its own value
+        through = sorting.due_through(now_ms, lambda now=now: now, 1_000)  # type: ignore[misc]  # a lambda with its own value
         if through is not None:
             rig.write([PendingRecord(Sorted(through, now_ms))])
         granted = rig.receive(4, now_ms) if turn % 4 == 3 else None

@@ -98,10 +98,10 @@ def test_a_shorter_window_holds_for_what_is_sent_after() -> None:
     window = DeduplicationWindow()
     window.add(b"long", 1, 1_000)
     window.add(b"short", 2, 500)
-    window.forget(600)
+    window.forget(600, 1)
     assert window.original(b"short", 600) is None
     assert window.original(b"long", 600) == 1
-    window.forget(1_000)
+    window.forget(1_000, 1)
     assert len(window.rows) == 0
 
 
@@ -110,7 +110,7 @@ def test_forgetting_stays_cheap_when_ids_come_and_go() -> None:
     window = DeduplicationWindow()
     for number in range(200_000):
         window.add(b"%d" % number, number, number + 50_000)
-        window.forget(number)
+        window.forget(number, 1)
     assert len(window.rows) == 50_000
 
 

@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from penstock.model.batch import encode
-from penstock.model.origin import Origin
-from penstock.model.records import Deleted, Leased, MoveStarted, Purged, Released
-from penstock.model.runs import Run
+from penstock.model.origin import Lateness, Origin
+from penstock.model.records import Deleted, Dropped, IdsClaimed, Leased, MoveStarted, Purged, Released, Sent
+from penstock.model.runs import Run, normalized
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue.decisions import move, settle, upkeep
+from penstock.queue.decisions.budget import Budget
 from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
-from tests.queue import large_states
+from penstock.queue.state import states
+from tests.queue import large_states, recount
 from tests.queue.large_states import BATCH, HOUR_MS, START_MS, Maker
 
 FEW, MANY = 2_000, 16_000
@@ -117,13 +120,13 @@ def test_ends_of_leases_that_are_over_are_swept_out_in_steps() -> None:
             write(partition, [])
             partition.leases.add(lease, [(first + place, 1)], START_MS, START_MS + HOUR_MS)
             partition.leases.remove(lease, [(first + place, 1)])
-            if place % 50 == 0 or partition.leases._before:
+            if place % 50 == 0 or partition.leases._ends._before:
                 with steps() as counted:
                     partition.leases.add(lease + 1, [(first + place, 1)], START_MS, START_MS + HOUR_MS)
                     partition.leases.remove(lease + 1, [(first + place, 1)])
                 counts.append(counted[0])
         most.append(max(counts))
-        assert len(partition.leases._heap) + len(partition.leases._before) <= 3 * rows + 8_192
+        assert len(partition.leases._ends) <= 3 * rows + 8_192
     assert most[1] <= most[0] + 100
 
 
@@ -153,6 +156,123 @@ def test_a_purge_beside_messages_on_their_way_goes_through_columns() -> None:
         partition.apply(Purged(partition.table.next, START_MS))
     assert partition.table.messages == MANY
     assert counted[0] <= 3_000
+
+
+@pytest.mark.parametrize("late_ms", [0, 2 * HOUR_MS])
+def test_timers_are_swept_page_by_page(late_ms: int) -> None:
+    """Of messages that are gone before their time, and of such that live."""
+    most = []
+    for rows in (FEW, MANY):
+        partition = large_states.distant_timers(rows)
+        partition.expiries.swept = (0, 0)
+        counts = []
+        for _ in range(40):
+            batch = encode([b"x"] * 200, ttls_ms=[HOUR_MS + 7_919 * place for place in range(200)])
+            first = partition.table.next
+            with steps() as counted:
+                partition.apply(Sent(first, 200, START_MS, 0, 0, 0, 0), batch, 1 << 40)
+            counts.append(counted[0])
+            if late_ms:
+                write(partition, [PendingRecord(Dropped([(first, 200)], START_MS))])
+        most.append(max(counts))
+    assert most[1] <= 2 * most[0]
+
+
+def test_a_slot_with_many_timers_is_swept_in_parts() -> None:
+    partition = large_states.one_slot(MANY)
+    partition.apply(
+        Dropped(partition.table.runs_in(states.RUNS_LIVING, 1, partition.table.next, 2 * MANY), START_MS)
+    )
+    for slot in range(512):  # so that there are enough slots to sweep at all
+        partition.expiries.add(slot * 10, (10**9, 1))
+    before, turns = sum(len(runs) for _, runs in partition.expiries), 0
+    while sum(len(runs) for _, runs in partition.expiries) > 10 and turns < 2_000:
+        partition.expiries.swept = (0, partition.expiries.swept[1])
+        for slot in range(512):
+            partition.expiries.add(slot * 10, (10**9, 1))
+        with steps() as counted:
+            partition.expiries.sweep(partition.table.is_alive, turns)
+        assert counted[0] <= 40 * 4 * BATCH
+        turns += 1
+    assert before > MANY
+    assert turns < 2_000
+
+
+@pytest.mark.parametrize("make", [large_states.ids, large_states.claims, large_states.attempts])
+def test_a_window_that_is_over_is_forgotten_in_steps(make: large_states.Make) -> None:
+    most = []
+    for rows in (FEW, MANY):
+        partition, late_ms = make(rows), START_MS + 2 * HOUR_MS
+        window, claims, attempts = partition.window.rows, partition.window.claims.rows, partition.attempts
+        counts, turns = [], 0
+        while len(window) + len(claims) + len(attempts) > 10:
+            batch = encode([b"x"])
+            first = partition.table.next
+            with steps() as counted:
+                partition.apply(Sent(first, 1, late_ms, 0, 0, 0, 0), batch, 1 << 40)
+                partition.apply(Leased(partition.leases.next, [(first, 1)], late_ms, late_ms + 1))
+                partition.apply(IdsClaimed([b"id"], [1], 7, late_ms, late_ms))
+            counts.append(counted[0])
+            turns += 1
+            assert turns <= rows // 100
+        most.append(max(counts))
+    assert most[1] <= 1.2 * most[0]
+
+
+def test_late_messages_are_found_without_a_look_at_the_others() -> None:
+    most = []
+    for rows in (FEW, MANY):
+        partition = large_states.late_batches(rows)
+        counts = []
+        for first in (1, rows // 2, rows):
+            with steps() as counted:
+                partition.apply(
+                    MoveStarted([(first, 1)], "orders.late", "late", START_MS, Lateness(7, None, None))
+                )
+                known = partition.sorting.lateness_of(first) if partition.sorting is not None else None
+                write(partition, move.finish_move(partition, [(first, 1)], START_MS))
+            counts.append(counted[0])
+            assert known == Lateness(7, None, None)
+        most.append(max(counts))
+        assert partition.sorting is not None
+        assert len(partition.sorting.late) == rows - 3
+    assert most[1] <= 1.5 * most[0]
+
+
+@pytest.mark.parametrize("make", [large_states.clock_window, large_states.causal_sessions])
+def test_what_waits_for_one_moment_leaves_in_steps(make: large_states.Make) -> None:
+    partition = make(MANY)
+    late_us = (START_MS + 3 * HOUR_MS) * 1_000
+    turns, written = 0, 1
+    while written:
+        with steps() as counted:
+            now_ms = START_MS + 2 * HOUR_MS
+            written = write(
+                partition, upkeep.let_out(partition, now_ms, lambda: ClockInterval(late_us, late_us))
+            )
+        assert counted[0] <= 200_000
+        turns += 1
+    assert partition.table.counts[states.READY] == MANY
+    assert turns >= MANY // 600
+
+
+@pytest.mark.parametrize("make", [large_states.strict_groups, large_states.fair_groups])
+def test_a_purge_of_groups_keeps_those_of_messages_on_their_way(make: large_states.Make) -> None:
+    partition = make(MANY)
+    partition.apply(MoveStarted([(2, 3), (MANY, 1)], "elsewhere", "redrive", START_MS))
+    with steps() as counted:
+        partition.apply(Purged(partition.table.next, START_MS))
+    assert counted[0] <= 3_000
+    assert partition.table.messages == 4
+    recount.check(partition)
+    assert {name for name, _, _ in partition.groups.rows()} == {
+        b"group 1",
+        b"group 2",
+        b"group 3",
+        b"group %d" % (MANY - 1),
+    }
+    write(partition, move.abandon_move(partition, [(1, MANY)], START_MS))
+    assert normalized(partition.order.choose(Budget(10, 1 << 20))) == [(2, 3), (MANY, 1)]
 
 
 def test_leases_that_end_together_come_back_in_steps() -> None:

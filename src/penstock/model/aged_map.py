@@ -146,10 +146,10 @@ class AgedMap(Generic[Key, Value]):
         key = self._front[-1]
         return key, self._pages[self._first][key]
 
-    def pop_while(self, is_over: Callable[[Value], bool]) -> list[tuple[Key, Value]]:
-        """Takes out the oldest ones, up to the first that is not over."""
+    def pop_while(self, is_over: Callable[[Value], bool], most: int | None = None) -> list[tuple[Key, Value]]:
+        """Takes out the oldest ones, up to the first that is not over, and up to so many."""
         taken: list[tuple[Key, Value]] = []
-        while (oldest := self.oldest()) is not None and is_over(oldest[1]):
+        while len(taken) != most and (oldest := self.oldest()) is not None and is_over(oldest[1]):
             self.pop(oldest[0])
             taken.append(oldest)
         return taken

@@ -15,7 +15,7 @@ last batch whose window is over.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import msgspec
@@ -63,6 +63,10 @@ class Session:
     def __init__(self) -> None:
         self.floor = BEFORE_ALL
         self.arrived_us = 0
+
+
+_FORGOTTEN_AT_ONCE = 500
+"""So many sessions are forgotten with a batch at most, the others with those that follow."""
 
 
 class CausalCapture(NamedTuple):
@@ -130,10 +134,10 @@ class CausalSorter:
         oldest = self._arrivals.oldest()
         return oldest[1].arrived_us + self.window_us if oldest is not None else None
 
-    def due_through(self, now_us: int) -> int | None:
-        """The last batch, by its first sequence number, whose window is over; None where none is."""
+    def due_through(self, now_us: int, most: int | None = None) -> int | None:
+        """The last batch, by its first sequence number, whose window is over, or of the first so many; None where none is."""
         through: int | None = None
-        for arrival in self._arrivals.values():
+        for arrival in islice(self._arrivals.values(), most):
             if arrival.arrived_us + self.window_us > now_us:
                 break
             through = arrival.sequence
@@ -167,7 +171,7 @@ class CausalSorter:
         """Forgets sessions that have been silent for long, and the most silent ones where there are too many; says
         how many. `now_us` is the time of a record."""
         forgotten = 0
-        while (oldest := self.sessions.oldest()) is not None:
+        while forgotten < _FORGOTTEN_AT_ONCE and (oldest := self.sessions.oldest()) is not None:
             number, session = oldest
             idle = session.arrived_us + self.idle_us <= now_us
             if number in self._pending or not (idle or len(self.sessions) > self.most_sessions):

@@ -17,6 +17,8 @@ from penstock.ordering.timestamp_id import TimestampId
 
 HEADS_REMEMBERED = 256
 _AT_ONCE = 1_024
+_MESSAGES_LIKE_A_RUN = 16
+"""So many messages of a run take as long as a run to let out."""
 _IMAGES_AT_ONCE = 64
 
 Entry = tuple[int, int, int, int, int, StampedRun]
@@ -57,6 +59,22 @@ class PendingRuns:
     def head_us(self) -> int | None:
         """The smallest time that waits."""
         return self._heap[0][0] if self._heap else None
+
+    def first_through(self, time_us: int, most: int) -> int:
+        """A time up to which about so many runs begin, fewer where they are long; no later than another time."""
+        heap = self._heap
+        nearest = [(heap[0], 0)] if heap else []  # runs of which all that go before them were counted
+        last_us = time_us
+        while most > 0:
+            if not nearest or nearest[0][0][0] > time_us:
+                return time_us
+            (*_, start, run), place = heappop(nearest)
+            most -= 1 + (len(run.times) - start) // _MESSAGES_LIKE_A_RUN
+            for child in (2 * place + 1, 2 * place + 2):
+                if child < len(heap):
+                    heappush(nearest, (heap[child], child))
+            last_us = heap[place][0]
+        return min(time_us, last_us)
 
     def take_through(self, time_us: int) -> Taken | None:
         """Takes out everything up to and with a time; None where nothing is."""

@@ -142,10 +142,14 @@ class WindowSorter:
         head_us = self._pending.head_us()
         return None if head_us is None else head_us + self.window_us
 
-    def due_through(self, now: ClockInterval) -> int | None:
-        """Up to which time messages may leave now; None where none may. This is what the record holds."""
+    def due_through(self, now: ClockInterval, most: int | None = None) -> int | None:
+        """Up to which time messages may leave now; None where none may. This is what the record holds. `most`: no later than about so
+        many batches have left, or begun to: the others leave with the next record."""
         due_us = self.due_us()
-        return None if due_us is None or due_us > now.earliest_us else now.earliest_us - self.window_us
+        if due_us is None or due_us > now.earliest_us:
+            return None
+        through_us = now.earliest_us - self.window_us
+        return through_us if most is None else self._pending.first_through(through_us, most)
 
     def emit_through(self, time_us: int) -> Emitted | None:
         """Lets everything up to and with a time leave. The same state and time give the same order, everywhere."""

@@ -31,7 +31,7 @@ from penstock.queue.state.deduplication import DeduplicationWindow, OriginTable
 from penstock.queue.state.leases import LeaseTable
 from penstock.queue.state.outgoing_moves import OutgoingMoves
 from penstock.queue.state.producers import ProducerTable
-from penstock.queue.state.purging import purge_all
+from penstock.queue.state.purging import goes_at_once, purge_all
 from penstock.queue.state.state_column import begin_times_to_live, state_column
 from penstock.queue.state.table import MessageTable
 from penstock.queue.state.timers import SentTimes, SlotTimers
@@ -240,10 +240,10 @@ class Partition:
         self.table.append(state_bytes, batch.message_sizes(), batch.message_bytes(), position, groups)
         if not moved_in:
             if delay_ms or columns & DELAYS:
-                self.delays.sweep(self.table.is_alive)
+                self.delays.sweep(self.table.is_alive, self.index)
             if record.ttl_ms or columns & TTLS:
                 begin_times_to_live(record, batch, self.expiries)
-                self.expiries.sweep(self.table.is_alive)
+                self.expiries.sweep(self.table.is_alive, self.index)
         self._remember(record, batch)
         if sorting is not None:
             sorting.insert(record, batch)
@@ -284,7 +284,7 @@ class Partition:
             if batch.columns & DEDUPLICATION:
                 until_ms = sent_ms + self.settings.deduplication_window_ms
                 self.window.add_batch(batch.names(DEDUPLICATION) or (), first, until_ms)
-            self.window.forget(sent_ms)
+            self.window.forget(sent_ms, record.count)
         else:
             self.origins.add(record.origin.source_id, record.origin.runs)
         if record.producer:
@@ -312,7 +312,7 @@ class Partition:
             self.table.move(record.runs, states.DELAYED)
             for run in record.runs:
                 self.delays.add(record.ready_ms, run)
-            self.delays.sweep(self.table.is_alive)
+            self.delays.sweep(self.table.is_alive, self.index)
             if self.settings.strict and not self.settings.fifo:
                 for run in record.runs:  # what came back before them waited for the group to have nothing out
                     self.order.add(run)
@@ -377,8 +377,7 @@ class Partition:
         if self.log is not None:
             cut = self.log.cut(record.end)
             self.totals.purged += 0 if self.settings.has_queue else cut
-        ordered = self.groups or self.settings.strict
-        if record.end >= self.table.next and not (ordered and self.moves):
+        if record.end >= self.table.next and goes_at_once(self):
             purged, self.discarded = purge_all(self)
             self.totals.purged += purged
             return

@@ -88,7 +88,7 @@ def windows_end_early() -> Sequence[Patch]:
         head_us = self._pending.head_us()
         return None if head_us is None else head_us + self.window_us // 4
 
-    def due_through(self: WindowSorter, now: ClockInterval) -> int | None:
+    def due_through(self: WindowSorter, now: ClockInterval, most: int | None = None) -> int | None:
         due = due_us(self)
         return None if due is None or due > now.earliest_us else now.earliest_us - self.window_us // 4
 

@@ -93,15 +93,16 @@ def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[PendingR
     return written
 
 
-def send_late(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Sends late messages on their way that are not yet: a crash or a journal without room came between."""
+def send_late(partition: Partition, now_ms: int, most: int | None = None) -> list[PendingRecord]:
+    """Sends late messages on their way that are not yet: a crash or a journal without room came between. `most`: looks at no more
+    batches."""
     sorting = partition.sorting
     if sorting is None or not sorting.late:
         return []
     target = late_queue(partition.name)
     return [
         PendingRecord(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
-        for batch in sorting.stray(partition.table)
+        for batch in sorting.stray(partition.table, most)
     ]
 
 

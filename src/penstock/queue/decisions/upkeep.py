@@ -16,6 +16,8 @@ _LEASES_AT_ONCE = 500
 _RUNS_AT_ONCE = 2_000
 """Of leases that end: a lease with more comes back in several records."""
 _MESSAGES_AT_ONCE = 100_000
+_BATCHES_AT_ONCE = 500
+"""Late ones that are looked at, and those that leave the window."""
 
 
 def upkeep_due(partition: Partition) -> int | None:
@@ -90,7 +92,7 @@ def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
     sorting = partition.sorting
     if sorting is None:
         return due_ms
-    if sorting.late and sorting.stray(partition.table):
+    if sorting.late and (sorting.stray(partition.table, _BATCHES_AT_ONCE) or sorting.may_have_strays):
         return now_ms
     leaving_ms = sorting.due_ms(now_ms, clock)
     return leaving_ms if due_ms is None or (leaving_ms is not None and leaving_ms < due_ms) else due_ms
@@ -101,8 +103,8 @@ def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[PendingReco
     sorting = partition.sorting
     if sorting is None:
         return []
-    written = send_late(partition, now_ms)
-    through = sorting.due_through(now_ms, clock)
+    written = send_late(partition, now_ms, _BATCHES_AT_ONCE)
+    through = sorting.due_through(now_ms, clock, _BATCHES_AT_ONCE)
     if through is not None:
         written.append(PendingRecord(Sorted(through, now_ms)))
     return written

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from itertools import islice
 from typing import Any, NamedTuple
 
 from penstock.model import limits
@@ -29,6 +29,7 @@ from penstock.ordering.stamped_run import RunImage, StampedRun, run_of, run_of_r
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.ordering.window_sorter import Late, SorterImage, Verdict, WindowSorter
 from penstock.queue.ready.groups import FifoGroups
+from penstock.queue.ready.late_batches import LateBatch, LateBatches
 from penstock.queue.state import states
 from penstock.queue.state.chunk import CHUNK_BITS
 from penstock.queue.state.table import MessageTable
@@ -37,13 +38,6 @@ Clock = Callable[[], ClockInterval | None]
 
 UNCERTAIN_RETRY_MS = 10
 """How often a clock that says nothing is asked again."""
-
-
-class LateBatch(NamedTuple):
-    """Late messages of one batch that are still here, and how late they are."""
-
-    runs: Runs
-    lateness: Lateness
 
 
 LateRow = tuple[int, Runs, Lateness]
@@ -71,8 +65,7 @@ class SortedOrder:
             self._causal = CausalSorter(0, limits.PRODUCER_IDLE_MS * 1_000)
         else:
             self._window = WindowSorter(0, 0)
-        self.late: AgedMap[int, LateBatch] = AgedMap()
-        """By the first sequence number of the batch, rising."""
+        self.late = LateBatches()
         self._unsent: dict[int, None] = {}
         """Those of them that may not be on their way yet; none but these need to be looked at for that."""
         self.configure(settings)
@@ -140,14 +133,14 @@ class SortedOrder:
             return now_ms + UNCERTAIN_RETRY_MS
         return now_ms + max(0, -(-(due_us - now.earliest_us) // 1_000))
 
-    def due_through(self, now_ms: int, clock: Clock) -> int | None:
-        """What the record of letting out says; None where nothing may leave."""
+    def due_through(self, now_ms: int, clock: Clock, most: int) -> int | None:
+        """What the record of letting out says, about so many batches or a few more; None where nothing may leave."""
         if self._causal is not None:
-            return self._causal.due_through(now_ms * 1_000)
+            return self._causal.due_through(now_ms * 1_000, most)
         assert self._window is not None
         if self._window.due_us() is None or (now := clock()) is None:
             return None
-        return self._window.due_through(now)
+        return self._window.due_through(now, most)
 
     def emit_through(self, through: int) -> Runs:
         """Lets leave what the record says; returns it in order."""
@@ -174,42 +167,37 @@ class SortedOrder:
     def clear_late(self) -> list[object]:
         """No late message is here any more; returns the tables of them that there were."""
         before: list[object] = [self.late, self._unsent]
-        self.late, self._unsent = AgedMap(), {}
+        self.late, self._unsent = LateBatches(), {}
         return before
 
     # -- late ones -------------------------------------------------------------------------------------------
 
     def late_moving(self, runs: Runs, lateness: Lateness) -> None:
         """Late messages are on their way, with what is known of them."""
-        left = runs
-        for first, batch in self.late.newest():  # mostly it is the last that was sent
-            if intersection(batch.runs, left):
+        moving = normalized(runs)
+        for first, batch in self.late.holding(moving):
+            if intersection(batch.runs, moving):
                 self.late.replace(first, batch._replace(lateness=lateness))
-                left = difference(left, batch.runs)
-                if not left:
-                    return
 
     def late_gone(self, runs: Runs) -> None:
         """Messages are gone."""
         gone = normalized(runs)
-        end = sum(gone[-1]) if gone else 0
-        before = list(takewhile(lambda row: row[0] < end, self.late.items()))
-        for first, batch in before:  # mostly those in front, all of them
+        for first, batch in self.late.holding(gone):
             rest = difference(batch.runs, gone)
-            if rest:
-                self.late.replace(first, batch._replace(runs=rest))
-            else:
+            if not rest:
                 self.late.pop(first)
+            elif rest != batch.runs:
+                self.late.replace(first, batch._replace(runs=rest))
 
     def lateness_of(self, first: int) -> Lateness | None:
         """What is known of the late messages of the batch that begins with this sequence number."""
         batch = self.late.get(first)
         return batch.lateness if batch is not None else None
 
-    def stray(self, table: MessageTable) -> list[LateBatch]:
-        """Late messages that are not on their way: a crash or a full journal came between."""
+    def stray(self, table: MessageTable, most: int | None = None) -> list[LateBatch]:
+        """Late messages that are not on their way: a crash or a full journal came between. `most`: looks at no more batches."""
         found: list[LateBatch] = []
-        for first in list(self._unsent):
+        for first in list(islice(self._unsent, most)):
             batch = self.late.get(first)
             held = table.among(states.RUNS_IN[states.HELD], batch.runs) if batch is not None else []
             if batch is None or not held:  # nothing is ever held again
@@ -217,6 +205,11 @@ class SortedOrder:
             else:
                 found.append(LateBatch(held, batch.lateness))
         return found
+
+    @property
+    def may_have_strays(self) -> bool:
+        """Whether there are late messages that may not be on their way."""
+        return bool(self._unsent)
 
     # -- snapshots -------------------------------------------------------------------------------------------
 

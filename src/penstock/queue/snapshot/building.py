@@ -205,7 +205,7 @@ class Builder:
         partition.commit_wait.observe(head.last_stamp_us)
         partition.epochs = EpochHistory(head.epochs)
         delays, expiries, sent_times = head.sweeps
-        partition.delays.sweep_at, partition.expiries.sweep_at = delays, expiries
+        partition.delays.swept, partition.expiries.swept = (delays, head.swept[0]), (expiries, head.swept[1])
         partition.sent_times.sweep_at = sent_times
         self._producer_marks = head.producers
         for gap in head.gaps:

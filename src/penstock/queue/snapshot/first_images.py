@@ -189,7 +189,7 @@ def _head(image: PartitionImage) -> pages.Head:
         totals=image.totals,
         last_stamp_us=image.last_stamp_us,
         epochs=image.epochs,
-        sweeps=(image.delays[0], image.expiries[0], image.sent_times[0]),
+        sweeps=(0, 0, image.sent_times[0]),
         producers=(0, 0, 0),
         log_next=image.log[0] if image.log is not None else None,
         heads=(image.late_heads.newest_us, image.late_heads.sweep_at)

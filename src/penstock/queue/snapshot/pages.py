@@ -54,7 +54,7 @@ class Head(msgspec.Struct, array_like=True, tag=1):
     last_stamp_us: int
     epochs: list[tuple[int, int]]
     sweeps: tuple[int, int, int]
-    """When delays, times to live and times of sending are looked through next."""
+    """When delays, times to live and times of sending are looked through next: of the first two, after so many more timers."""
     producers: tuple[int, int, int]
     log_next: int | None
     heads: tuple[int, int] | None
@@ -67,6 +67,8 @@ class Head(msgspec.Struct, array_like=True, tag=1):
     """Numbers that no message has."""
     row_gaps: list[Gap]
     """Numbers that no row has, among those of the rows that wait."""
+    swept: tuple[int, int] = (0, 0)
+    """The pages of delays and of times to live that were looked through last."""
 
 
 class Messages(msgspec.Struct, array_like=True, tag=2):

@@ -122,7 +122,8 @@ def _containers(roots: Sequence[object]) -> list[_Container]:
 
 
 def _parts(whole: object) -> list[object]:
-    slots = {name: getattr(whole, name, None) for name in getattr(type(whole), "__slots__", ())}
+    names = [name for kind in type(whole).__mro__ for name in getattr(kind, "__slots__", ())]
+    slots = {name: getattr(whole, name, None) for name in names}
     parts: dict[str, object] = {**slots, **getattr(whole, "__dict__", {})}
     parts.pop(_NOT_ITS_OWN, None)
     return list(parts.values())

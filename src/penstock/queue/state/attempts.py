@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from penstock.model import limits
 from penstock.model.aged_map import AgedMap
+from penstock.queue.state.deduplication import FORGOTTEN_AT_ONCE
 
 
 class Attempt(NamedTuple):
@@ -69,8 +70,8 @@ class AttemptTable:
             self._drop(identifier)
 
     def forget(self, now_ms: int) -> None:
-        """Drops those that are too long ago, oldest first; stops at the first that is not."""
-        for _, attempt in self.rows.pop_while(lambda attempt: attempt.until_ms <= now_ms):
+        """Drops those that are too long ago, oldest first, so many at a time; stops at the first that is not."""
+        for _, attempt in self.rows.pop_while(lambda attempt: attempt.until_ms <= now_ms, FORGOTTEN_AT_ONCE):
             del self._by_lease[attempt.lease]
 
     def _drop(self, identifier: bytes) -> None:

@@ -6,20 +6,16 @@ Invariant: a message in state LEASED belongs to exactly one lease here, and ever
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
 
 from penstock.model import limits
 from penstock.model.epoch_numbers import first_of_epoch
 from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Run, Runs
+from penstock.model.swept_heap import SweptHeap
 from penstock.queue.state.lease import Lease, LeaseImage, Part, images_of, parts_of
 
 LeaseRow = tuple[int, int, list[Part]]
 """(number, at, parts) of a lease in a snapshot."""
-
-_REBUILD_AT_LEAST = 4_096
-_ENDS_AT_ONCE = 4
-"""So many ends of leases are looked at again whenever one is added, while those that are over are swept out."""
 
 End = tuple[int, int]
 """(until, lease)."""
@@ -34,12 +30,8 @@ class LeaseTable:
         self._pages: dict[int, dict[int, Lease]] = {}
         """By number, in pages of neighbouring numbers. The parts of a lease are never changed, but replaced."""
         self.capture: PageCapture[dict[int, Lease], list[LeaseImage]] | None = None
-        self._heap: list[End] = []
+        self._ends: SweptHeap[End] = SweptHeap(self._is_live)
         """Every end of every lease; those of leases that are gone stay until they come up or are too many."""
-        self._before: list[End] = []
-        """A heap that was too long: from its back, ends that are not over go to the new one, some with every end that is added.
-        A heap without its last ones is a heap."""
-        self._rebuild_at = _REBUILD_AT_LEAST
 
     def begin_epoch(self, epoch: int) -> None:
         """Numbers go on in the epoch's own range: those of a lost lease, which somebody may hold a receipt of, never come back."""
@@ -49,7 +41,7 @@ class LeaseTable:
         """A new lease; numbers only rise."""
         self.next = number + 1
         self._page(number)[number] = Lease(at_ms, runs, until_ms)
-        self._watch(until_ms, number)
+        self._ends.push((until_ms, number))
 
     def _page(self, number: int) -> dict[int, Lease]:
         """The page of a lease, about to change."""
@@ -103,7 +95,7 @@ class LeaseTable:
         is_new = not lease.ends_at(until_ms)
         lease.extend(runs, until_ms)
         if is_new:
-            self._watch(until_ms, number)
+            self._ends.push((until_ms, number))
 
     def resume(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """Messages that a lease held once are out under it again, whether or not it still holds others."""
@@ -111,43 +103,16 @@ class LeaseTable:
             self.extend(number, runs, until_ms)
         else:
             self._page(number)[number] = Lease(at_ms, runs, until_ms)
-            self._watch(until_ms, number)
-
-    def _watch(self, until_ms: int, number: int) -> None:
-        heappush(self._heap, (until_ms, number))
-        if self._before:
-            self._sweep()
-        elif len(self._heap) >= self._rebuild_at:
-            # With a visibility timeout of hours, leases that were deleted long ago would fill the heap.
-            self._before, self._heap = self._heap, []
-
-    def _sweep(self) -> None:
-        """Goes on with sweeping out ends that are over, without taking long."""
-        before = self._before
-        for _ in range(min(_ENDS_AT_ONCE, len(before))):
-            end = before.pop()
-            if self._is_live(end):
-                heappush(self._heap, end)
-        if not before:
-            self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
+            self._ends.push((until_ms, number))
 
     def _is_live(self, end: End) -> bool:
         lease = self.get(end[1])
         return lease is not None and lease.ends_at(end[0])
 
-    def _first(self) -> list[End] | None:
-        """The heap of which the first end is the next."""
-        for heap in (self._heap, self._before):
-            while heap and not self._is_live(heap[0]):
-                heappop(heap)
-        if self._before and not (self._heap and self._heap[0] <= self._before[0]):
-            return self._before
-        return self._heap or None
-
     def next_ms(self) -> int | None:
         """When the next lease ends."""
-        first = self._first()
-        return first[0][0] if first is not None else None
+        first = self._ends.first()
+        return first[0] if first is not None else None
 
     def due(self, now_ms: int, most: int, most_runs: int) -> list[tuple[int, Runs]]:
         """Up to `most` (lease, runs) that have ended, and up to so many runs; they stay due until the caller's records end them."""
@@ -156,10 +121,10 @@ class LeaseTable:
         while (
             len(seen) < most
             and most_runs > 0
-            and (heap := self._first()) is not None
-            and heap[0][0] <= now_ms
+            and (end := self._ends.first()) is not None
+            and end[0] <= now_ms
         ):
-            end = heappop(heap)
+            self._ends.pop(end)
             seen.append(end)
             number = end[1]
             lease = self.get(number)
@@ -168,13 +133,13 @@ class LeaseTable:
                 found[number] = runs if len(runs) <= most_runs else runs[:most_runs]
                 most_runs -= len(runs)
         for end in seen:
-            heappush(self._heap, end)
+            self._ends.push(end)
         return list(found.items())
 
     def clear(self) -> None:
         """Nothing is out any more; numbers go on."""
         self._pages = {}
-        self._heap, self._before = [], []
+        self._ends = SweptHeap(self._is_live)
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
@@ -188,8 +153,7 @@ class LeaseTable:
         for number, at_ms, parts in rows:
             self._page(number)[number] = Lease.of_parts(at_ms, parts)
             for until_ms, _ in parts:
-                heappush(self._heap, (until_ms, number))
-        self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
+                self._ends.load((until_ms, number))
 
 
 def rows_of(images: Iterable[LeaseImage]) -> Iterator[LeaseRow]:

@@ -19,6 +19,7 @@ from penstock.queue.state.chunk import CHUNK_BITS
 from penstock.queue.state.deduplication import DeduplicationWindow
 from penstock.queue.state.leases import LeaseTable
 from penstock.queue.state.outgoing_moves import OutgoingMoves
+from penstock.queue.state.states import RUNS_LIVING
 from penstock.queue.state.table import MessageTable
 from penstock.queue.state.timers import SlotTimers
 
@@ -45,7 +46,7 @@ class Purgeable(Protocol):
 def purge_all(partition: Purgeable) -> tuple[int, list[object]]:
     """All messages are gone that are not on their way elsewhere; returns how many, and what is to be freed.
 
-    Where some are on their way, none may have a group, and the order must not be a strict one.
+    `goes_at_once` must allow it.
     """
     table = partition.table
     moving = bool(partition.moves)
@@ -53,14 +54,14 @@ def purge_all(partition: Purgeable) -> tuple[int, list[object]]:
     given_up: list[object] = [chunks, partition.leases, partition.attempts, partition.delays]
     partition.leases = LeaseTable(partition.leases.next)
     partition.attempts = AttemptTable()
-    partition.delays = SlotTimers(partition.delays.sweep_at)
+    partition.delays = SlotTimers(partition.delays.swept)
     given_up.append(partition.window.clear(table.next))
     if partition.sorting is not None:
         given_up += partition.sorting.clear()
     if moving:
-        return purged, given_up
+        return purged, given_up + (_order_moving(partition) if is_ordered(partition) else [])
     given_up += [partition.expiries, partition.groups, partition.order]
-    partition.expiries = SlotTimers(partition.expiries.sweep_at)
+    partition.expiries = SlotTimers(partition.expiries.swept)
     partition.groups = GroupNames()
     partition.order = partition.new_order()
     if partition.sorting is not None:
@@ -68,6 +69,33 @@ def purge_all(partition: Purgeable) -> tuple[int, list[object]]:
     if partition.late_heads is not None and isinstance(partition.order, Lanes):
         partition.late_heads.ahead = partition.order.ahead
     return purged, given_up
+
+
+def is_ordered(partition: Purgeable) -> bool:
+    """Whether messages have groups, or an order among themselves."""
+    return bool(partition.groups) or isinstance(partition.order, FifoGroups)
+
+
+def goes_at_once(partition: Purgeable) -> bool:
+    """Whether `purge_all` can purge a partition: not where the order of what is on its way does not follow from its numbers."""
+    by_stamps = partition.sorting is not None or partition.late_heads is not None
+    return not (partition.moves and by_stamps and is_ordered(partition))
+
+
+def _order_moving(partition: Purgeable) -> list[object]:
+    """Groups and the order begin anew with what is on its way; returns those that there were."""
+    before, table = partition.groups, partition.table
+    given_up: list[object] = [before, partition.order]
+    partition.groups, partition.order = GroupNames(), partition.new_order()
+    for chunk, start, stop in table.living(1, table.next):
+        for match in RUNS_LIVING.finditer(chunk.states, start, stop):
+            low, high = match.span()
+            groups = None
+            if chunk.groups is not None:
+                groups = partition.groups.enter([before.name(number) for number in chunk.groups[low:high]])
+                chunk.groups[low:high] = groups
+            partition.order.sent(((chunk.number << CHUNK_BITS) + low, high - low), groups)
+    return given_up
 
 
 def _chunks_of(chunks: Iterable[int], moves: Iterable[RunSet]) -> set[int]:

@@ -9,20 +9,27 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
 from penstock.model import limits
 from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Run, Runs, normalized
+from penstock.model.swept_heap import SweptHeap
 
 _SWEEP_AT_LEAST = 512
-"""Timers of messages that are gone are swept out when there are this many, or twice what the last sweep left."""
+"""Timers of messages that are gone are swept out when there are this many, page by page; of times of sending all at once, when there
+are twice as many as the last sweep left."""
+_RUNS_AT_ONCE = 1_024
+"""Of a slot with more runs a part is swept."""
 _PAGES = 4_096
 _FORGET_AT_LEAST = 1_000
 """Marks that are no longer needed are dropped when there are more than this."""
 
 Alive = Callable[[Run], bool]
+
+Swept = tuple[int, int]
+"""How many timers are yet to be added before the next page is swept, and the page that was swept last."""
 
 
 class SlotRow(NamedTuple):
@@ -44,28 +51,30 @@ class SlotRow(NamedTuple):
 class SlotTimers:
     """Runs by the slot in which they are due. A run may be stale when it fires; the caller looks at states."""
 
-    def __init__(self, sweep_at: int | None = None) -> None:
+    def __init__(self, swept: Swept = (0, 0)) -> None:
         self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
         self._pages: dict[int, dict[int, Runs]] = {}
         """By slot, in pages. Neighbouring slots share a page, and so do slots that are far from each other: there are never so many pages
         that it would take long to list them. Of a list of runs only the last one ever changes."""
         self._count = 0
         self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
-        self.sweep_at = _SWEEP_AT_LEAST if sweep_at is None else sweep_at
+        self.swept = swept
         # Which slots to look at next; each slot is in exactly one of these.
-        self._heap: list[int] = []
-        self._due: list[int] = []
+        self._next: SweptHeap[int] = SweptHeap(self._is_next)
+        self._due: dict[int, None] = {}
+        """In the order in which they became due."""
         self._passed: set[int] = set()
 
     def add(self, due_ms: int, run: Run) -> None:
         """The messages of the run are due at `due_ms`, rounded up."""
         slot = -(-due_ms // limits.TIMER_SLOT_MS) * limits.TIMER_SLOT_MS
+        self.swept = (self.swept[0] - 1, self.swept[1])
         page = self._page(slot)
         runs = page.get(slot)
         if runs is None:
             page[slot] = [run]
             self._count += 1
-            heappush(self._heap, slot)
+            self._next.push(slot)
             return
         if runs[-1][0] + runs[-1][1] == run[0]:
             runs[-1] = (runs[-1][0], runs[-1][1] + run[1])
@@ -73,7 +82,12 @@ class SlotTimers:
             runs.append(run)
         if slot in self._passed:
             self._passed.remove(slot)
-            heappush(self._heap, slot)
+            self._next.push(slot)
+
+    def _is_next(self, slot: int) -> bool:
+        """Whether a slot is there that nobody has looked at."""
+        page = self._pages.get(self._key(slot))
+        return page is not None and slot in page and slot not in self._due and slot not in self._passed
 
     def _key(self, slot: int) -> int:
         return slot // self._span % _PAGES
@@ -103,8 +117,8 @@ class SlotTimers:
     def next_ms(self) -> int | None:
         """When the next slot is due."""
         if self._due:
-            return self._due[0]
-        return self._heap[0] if self._heap else None
+            return next(iter(self._due))
+        return self._next.first()
 
     def due(self, now_ms: int) -> Runs:
         """What is due and neither taken nor passed over; it stays until it is."""
@@ -114,37 +128,77 @@ class SlotTimers:
     def pass_over(self) -> None:
         """Nothing of what is due is left: not worth a record, and not worth looking at again."""
         self._passed.update(self._due)
-        self._due.clear()
+        self._due = {}
 
     def take_due(self, at_ms: int) -> Runs:
         """Takes out what is due, because a record says so."""
         self._collect(at_ms)
         slots = [slot for slot in (*self._passed, *self._due) if slot <= at_ms]
         self._passed.difference_update(slots)
-        self._due = [slot for slot in self._due if slot > at_ms]
+        self._due = {slot: None for slot in self._due if slot > at_ms}
         return normalized(run for slot in slots for run in self._pop(slot))
 
     def _collect(self, now_ms: int) -> None:
-        while self._heap and self._heap[0] <= now_ms:
-            self._due.append(heappop(self._heap))
+        while (slot := self._next.first()) is not None and slot <= now_ms:
+            self._next.pop(slot)
+            self._due[slot] = None
 
-    def sweep(self, alive: Alive) -> None:
+    def sweep(self, alive: Alive, turn: int) -> None:
         """Forgets timers of messages that are gone, once there are many; without this a long time to live
-        would cost memory long after its messages were deleted."""
-        if self._count < self.sweep_at:
+        would cost memory long after its messages were deleted.
+
+        A page is looked through for every so many timers that are added, so that all of them are in turn. `turn`: a number that
+        rises with every record.
+        """
+        left, page = self.swept
+        if self._count < _SWEEP_AT_LEAST:
+            self.swept = (max(left, 0), page)
             return
-        living = [(slot, [run for run in runs if alive(run)]) for slot, runs in self]
-        self.clear()
-        self.load((slot, runs) for slot, runs in living if runs)
-        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * self._count)
+        while left <= 0 and self._pages:
+            page = self._page_after(page)
+            left += max(_PAGES // 64, self._sweep_page(page, alive, turn) // 4)
+        self.swept = (left, page)
+
+    def _page_after(self, page: int) -> int:
+        pages = self._pages
+        if len(pages) < _PAGES // 64:
+            return min((key for key in pages if key > page), default=min(pages))
+        return next(key for key in chain(range(page + 1, _PAGES), range(page + 1)) if key in pages)
+
+    def _sweep_page(self, key: int, alive: Alive, turn: int) -> int:
+        """Says how much there was to look at."""
+        if self.capture is not None:
+            self.capture.before(key)
+        page = self._pages[key]
+        looked_at = 0
+        for slot, runs in [*page.items()]:
+            low, high = 0, len(runs)
+            if high > _RUNS_AT_ONCE:
+                low = turn * _RUNS_AT_ONCE % high
+                high = min(high, low + _RUNS_AT_ONCE)
+            looked_at += 1 + high - low
+            living = [run for run in runs[low:high] if alive(run)]
+            if len(living) == high - low:
+                continue
+            living = [*runs[:low], *living, *runs[high:]]
+            if living:
+                page[slot] = living
+                continue
+            del page[slot]
+            self._count -= 1
+            self._due.pop(slot, None)
+            self._passed.discard(slot)
+        if not page:
+            del self._pages[key]
+        return looked_at
 
     def clear(self) -> None:
         """Forgets everything."""
         self._pages = {}
         self._count = 0
-        self._heap.clear()
-        self._due.clear()
-        self._passed.clear()
+        self._next = SweptHeap(self._is_next)
+        self._due = {}
+        self._passed = set()
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
@@ -162,7 +216,7 @@ class SlotTimers:
             else:
                 page[slot] = runs
                 self._count += 1
-                heappush(self._heap, slot)
+                self._next.load(slot)
 
 
 def _rows(page: dict[int, Runs]) -> list[SlotRow]:

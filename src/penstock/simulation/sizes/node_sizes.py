@@ -281,12 +281,43 @@ LATEST = (
         "a little of a lease that is settled where it lies, or all of it gone through",
     ),
     Size(
-        "queue.state.leases",
-        "_ENDS_AT_ONCE",
+        "model.swept_heap",
+        "_ENTRIES_AT_ONCE",
         (1, 2),
-        "ends of leases that are over, swept out with one lease or over several",
+        "ends of leases and timers that are over, swept out with one that is added or with several",
+    ),
+    Size(
+        "queue.state.deduplication",
+        "FORGOTTEN_AT_ONCE",
+        (1, 3),
+        "ids and attempts that are over, forgotten with one record or with several",
+        ("queue.state.attempts",),
+    ),
+    Size(
+        "ordering.causal_sorter",
+        "_FORGOTTEN_AT_ONCE",
+        (1, 3),
+        "idle sessions forgotten with one batch or with several",
+    ),
+    Size(
+        "queue.state.timers",
+        "_RUNS_AT_ONCE",
+        (1, 3),
+        "a slot of timers that is swept at once or a part at a time",
     ),
     Size("model.run_set", "_BLOCK_RUNS", (1, 2), "messages that move in one block of runs or in several"),
+    Size(
+        "queue.decisions.upkeep",
+        "_BATCHES_AT_ONCE",
+        (1, 3),
+        "batches that leave a window with one record or with several",
+    ),
+    Size(
+        "ordering.pending_runs",
+        "_MESSAGES_LIKE_A_RUN",
+        (1, 2),
+        "long batches that leave a window with one record or with several",
+    ),
     Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""

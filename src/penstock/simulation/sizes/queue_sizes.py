@@ -52,7 +52,10 @@ QUEUE = (
     Size("queue.ready.lanes", "_STALE_AT_LEAST", (0, 4), "places in a lane that are over, kept or swept out"),
     Size("queue.ready.late_heads", "_SWEEP_AT_LEAST", (1, 4), "late heads that are gone, kept or swept out"),
     Size(
-        "queue.state.leases", "_REBUILD_AT_LEAST", (1, 8), "ends of leases that are over, kept or swept out"
+        "model.swept_heap",
+        "_SWEEP_AT_LEAST",
+        (1, 8),
+        "ends of leases and timers that are over, kept or swept out",
     ),
     Size(
         "queue.log.index",
