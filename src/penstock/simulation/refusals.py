@@ -47,7 +47,7 @@ class Refusals:
         self._armed: list[Refusal] = []
         self._seen: list[int] = []
         self.lets_arrive: int | None = None
-        """How many messages may still move into queues, for as long as somebody hunts (`dead_letter_hunts.py`); None: all."""
+        """How many messages may still move into queues, for as long as somebody hunts (`targeted_dead_letters.py`); None: all."""
         self.refused: Callable[[Refusal, str], None] = lambda refusal, what: None
         """Told of every append that was refused."""
         self.reserve_begun: Callable[[], None] = lambda: None

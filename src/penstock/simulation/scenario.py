@@ -86,7 +86,7 @@ class Scenario:
 
     @property
     def deletes_targets(self) -> bool:
-        """Whether queues are deleted in the middle of a move into them (`dead_letter_hunts.py`). With dice of their own."""
+        """Whether queues are deleted in the middle of a move into them (`targeted_dead_letters.py`). With dice of their own."""
         faults = self.faults
         harmed = faults.refusals_ms or faults.bit_flips_ms or faults.misplaced_ms or faults.full_disk_ms
         is_quiet = not (harmed or self.flood or self.kind)

@@ -15,7 +15,6 @@ from penstock.simulation import opened_ledger
 from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.dead_letter_hunts import DeadLetterHunter
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.faults import Faults
 from penstock.simulation.history import History
@@ -31,6 +30,7 @@ from penstock.simulation.replica import Replica
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
+from penstock.simulation.targeted_dead_letters import DeadLetterHunter
 from penstock.simulation.tasks import Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.unusual_runs import make_unusual

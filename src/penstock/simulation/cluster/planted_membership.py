@@ -17,8 +17,8 @@ from penstock.replication.primary_secondary.core.primary import Primary
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.routing import creating, deleting
 from penstock.routing.context import FreeIds
-from penstock.simulation.cluster.member_hunts import adds_again
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_members import adds_again
 from penstock.simulation.planted_patches import Patch
 from penstock.steps.step import Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import DeleteQueue, Done

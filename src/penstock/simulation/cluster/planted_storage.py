@@ -14,8 +14,8 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_idleness, planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_claims, planted_cuts
-from penstock.simulation.cluster.copy_hunts import fails_copies
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_copies import fails_copies
 from penstock.simulation.planted_patches import Patch
 from penstock.storage import replica_log
 from penstock.storage.copy import CopyJob

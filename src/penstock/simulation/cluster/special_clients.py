@@ -8,15 +8,15 @@ from random import Random
 import msgspec
 
 from penstock.model.settings import QueueSettings
-from penstock.simulation.cluster.copy_hunts import KEPT, CopyHunter
 from penstock.simulation.cluster.library_consumers import LibraryConsumers
-from penstock.simulation.cluster.member_hunts import adds_again
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.rivals import start_rivals
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_copies import KEPT, CopyHunter
+from penstock.simulation.cluster.targeted_members import adds_again
 from penstock.simulation.cluster.targeted_moves import MoveHunter
 from penstock.simulation.cluster.targeted_numbers import NumberHunter
 from penstock.simulation.tasks import Steps

@@ -13,7 +13,6 @@ from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
-from penstock.simulation.cluster.copy_hunts import LONGER_MS, CopyHunter, fails_copies, make_quiet
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.in_sync_checked import InSyncCheck
@@ -31,6 +30,7 @@ from penstock.simulation.cluster.replica_equality import left_over, unlike
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.special_clients import SpecialClients
 from penstock.simulation.cluster.store_faults import StoreFaults
+from penstock.simulation.cluster.targeted_copies import LONGER_MS, CopyHunter, fails_copies, make_quiet
 from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.cluster.targeted_moves import MoveHunter
 from penstock.simulation.cluster.targeted_numbers import NumberHunter

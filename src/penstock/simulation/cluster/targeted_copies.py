@@ -14,9 +14,9 @@ from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
 from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.cluster.member_hunts import QUEUE, MemberHunter, adds_again
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.store_faults import StoreFaultPlan
+from penstock.simulation.cluster.targeted_members import QUEUE, MemberHunter, adds_again
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.tasks import Pause, Steps
