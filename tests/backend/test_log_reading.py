@@ -159,6 +159,18 @@ def test_a_connection_that_is_behind_waits() -> None:
     assert [arrived.answer for arrived in node.answers(at_the_end)] == [messages.LogSlice([], 301, 301)]
 
 
+def test_a_reader_whose_connection_catches_up_as_its_time_ends_is_given_what_there_is() -> None:
+    node, log, bodies = filled()
+    node.node.behind(1)
+    head = memoryview(messages.encode_message(messages.ReadLog(log, 1, max_messages=5)))
+    node.node.handle(1, Frame(77, head, memoryview(b"")), node.now_ms)
+    node.node.caught_up(1)
+    node.node.tick(node.now_ms)  # its time is up, and it was not looked at since the connection caught up
+    node.turn()
+    (arrived,) = node.answers(77)
+    assert opened_slice(arrived).bodies == bodies[:5]
+
+
 def test_a_reader_that_is_far_ahead_of_its_connection_fills_no_memory() -> None:
     node = NodeHarness()
     log = node.create("events", consumption="log")

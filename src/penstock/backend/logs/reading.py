@@ -123,29 +123,29 @@ class LogReads:
         parts = self._parts
         while parts.readers.awake:
             for reader in parts.readers.of_queue(parts.readers.awake.pop()):
-                if reader.gone or reader.reading or reader.parked:
-                    continue
-                if not parts.may_deliver(reader.connection):
-                    reader.parked = True
-                    continue
-                try:
-                    if not self._serve(reader) and reader.deadline_ms <= now_ms:
-                        self._answer(reader, [], [])
-                except PenstockError as error:
-                    self._fail(reader, error)
-                except DamagedEntryError as damaged:  # everybody who waits on the queue is told
-                    parts.fence(reader.request.queue_id, damaged)
+                if not (reader.gone or reader.reading or reader.parked):
+                    self._look(reader, now_ms)
+
+    def _look(self, reader: LogReader, now_ms: int) -> None:
+        """Gives the reader what there is; where there is nothing and its time is up, tells it so."""
+        parts = self._parts
+        if not parts.may_deliver(reader.connection):
+            reader.parked = True
+            return
+        try:
+            if not self._serve(reader) and reader.deadline_ms <= now_ms:
+                self._answer(reader, [], [])
+        except PenstockError as error:
+            self._fail(reader, error)
+        except DamagedEntryError as damaged:  # everybody who waits on the queue is told
+            parts.fence(reader.request.queue_id, damaged)
 
     def tick(self, now_ms: int) -> None:
         """Silent members lose their shares, and who has waited long enough is told that there is nothing."""
         end_leases(self._parts, now_ms)
         for reader in self._parts.readers.timed_out(now_ms):
-            if reader.parked:  # there may be something to read, and it is told when its connection takes it
-                continue
-            try:
-                self._answer(reader, [], [])
-            except PenstockError as error:
-                self._fail(reader, error)
+            if not reader.parked:  # it may have been woken in this turn: then there is something to read
+                self._look(reader, now_ms)
 
     # -- the disk --------------------------------------------------------------------------------------------
 
