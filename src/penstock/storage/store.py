@@ -100,6 +100,9 @@ class Store:
             self._fences,
             opened.snapshot,
         )
+        for partition in opened.ledger.gone:
+            # Its records are passed over at every start until a snapshot does not name it any more, or a whole state has come.
+            self._checkpointer.partition_gone(partition)
         self._jobs: list[Job] = []
         self._now_ms = 0
         self.replica_log: ReplicaLog | None = None
