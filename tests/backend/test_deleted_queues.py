@@ -154,6 +154,48 @@ def test_a_deleted_queue_stays_until_a_damaged_source_knows_what_has_arrived(
         assert holds(node) == set()
 
 
+@pytest.mark.parametrize("target", ["kept", "deleted", "damaged"])
+def test_what_arrived_from_a_damaged_source_is_remembered_over_restarts(
+    monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """The sector of the source cannot be read at one start, and can at the next one. `target`: what happens to it between them."""
+    node = PatientNode()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    node.send(orders, [b"small"])
+    node.send(orders, [b"L" * 100_000])
+    journal = NoRoomForLargeEntries(monkeypatch)
+    assert len(node.receive(orders).bodies) == 2
+    node.advance(1_500)
+    dead = node.show("dead").queue_id
+    assert node.drain(dead) == [b"small"], "it arrived, and is deleted"
+    _flip_a_bit(node)
+    node.crash()
+    node.advance(500)
+    assert orders in node.node._parts.catalogue.damage
+    if target == "damaged":
+        node.node._parts.fence(dead, DamagedEntryError("a file", 0, "the test says so"))
+    if target != "kept":
+        node.call(messages.DeleteQueue("dead"))
+        node.advance(2_000)
+        assert holds(node) == {"orders", "dead"}
+    _flip_a_bit(node)
+    journal.is_on = False
+    node.crash()
+    node.advance(3_000)
+    found = drained(node, "orders") + (drained(node, "dead") if target == "kept" else [])
+    assert [body[:1] for body in found] == [b"L"]
+
+
+def _flip_a_bit(node: NodeHarness) -> None:
+    """In the large message of the journal; a second time it is as it was."""
+    for name in node.disk.files():
+        at = node.disk.contents(name).find(b"L" * 400)
+        if name.startswith("journal") and at >= 0:
+            node.disk.flip_bit(name, at + 500)
+            return
+    raise LookupError("the message is in no file of the journal")
+
+
 def drained(node: NodeHarness, name: str) -> list[bytes]:
     return node.drain(node.show(name).queue_id)
 

@@ -40,8 +40,10 @@ def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
     if partition is None or partition_id in parts.catalogue.damage:
         # A queue that is found to be damaged while its messages leave stays: a repair can still save them.
         if partition is not None and partition_id in parts.doomed:
-            settle_sources(parts, partition, now_ms)
-            remove_queue(parts, partition, now_ms)
+            if settle_sources(parts, partition, now_ms):
+                remove_queue(parts, partition, now_ms)
+            else:
+                _wait_for_source(parts, partition)
         parts.movers.discard(partition_id)
         return
     deleted = partition_id in parts.catalogue.deleting
@@ -66,18 +68,22 @@ def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
                 {"queue": partition.name},
             )
     elif deleted and not settle_sources(parts, partition, now_ms):
-        parts.stalled_movers.add(partition_id)
-        logger.warning(
-            "deletion of queue %(queue)r waits: it has messages of a queue that is damaged, which does not know yet that they "
-            "have arrived; repair that queue or delete it",
-            {"queue": partition.name},
-        )
+        _wait_for_source(parts, partition)
     elif deleted:
         remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
         if partition_id in parts.catalogue.partitions:
             return
         tell_homeless(partition)
     parts.movers.discard(partition_id)
+
+
+def _wait_for_source(parts: NodeParts, partition: Partition) -> None:
+    parts.stalled_movers.add(partition.partition_id)
+    logger.warning(
+        "deletion of queue %(queue)r waits: it has messages of a queue that is damaged, which does not know yet that they "
+        "have arrived; repair that queue or delete it",
+        {"queue": partition.name},
+    )
 
 
 def _settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
@@ -171,6 +177,8 @@ def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
         if target.partition_id in parts.catalogue.damage:
             continue  # nothing is written to a fenced queue
         for source_id, runs in list(target.origins):
+            if source_id in parts.catalogue.damage:
+                continue  # it may be repaired, and have these on their way then
             source = parts.catalogue.partitions.get(source_id)
             on_the_way = sorted(run for moves in source.moves.values() for run in moves) if source else []
             finished = difference([*runs], on_the_way)
