@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from penstock.cluster.layout.deletion import given_up
@@ -76,6 +75,14 @@ def consume(cluster: Cluster, partition: int) -> int:
     settled = cluster.ask(messages.Delete([messages.Receipt(received.token, runs)]), partition=partition)
     assert isinstance(settled, messages.Settled)
     return settled.outcomes[0].done
+
+
+def lose_entry(cluster: Cluster, partition: int) -> None:
+    """The entry is taken out of the store."""
+    del cluster.entries[partition]
+    for machine in cluster.machines.values():
+        if machine.node is not None:
+            machine.node.replication.partition_gone(partition, cluster.now_ms)
 
 
 @pytest.mark.parametrize("failover", [False, True])
@@ -169,50 +176,6 @@ def test_a_source_that_is_gone_does_not_hold_a_deleted_target() -> None:
     cluster.settle(100)
     lose_entry(cluster, SOURCE)
     cluster.settle(1_000)
-    assert cluster.entry(TARGET).retired
-
-
-def lose_entry(cluster: Cluster, partition: int) -> None:
-    """The entry is taken out of the store."""
-    del cluster.entries[partition]
-    for machine in cluster.machines.values():
-        if machine.node is not None:
-            machine.node.replication.partition_gone(partition, cluster.now_ms)
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-def test_an_entry_that_is_missing_for_a_moment_does_not_double_what_arrived(deleted: bool) -> None:
-    """Somebody takes the entry of the source out of the store, and puts it back. `deleted`: so is the queue that they arrived in."""
-    cluster = arrived_without_a_word()
-    assert consume(cluster, TARGET) == 2
-    entry = cluster.entry(SOURCE)
-    if deleted:
-        cluster.delete(TARGET)
-    lose_entry(cluster, SOURCE)
-    cluster.settle(60_000, step_ms=500)
-    started_ms = cluster.machines["c"].started_ms
-    cluster.put(
-        msgspec.structs.replace(entry, epoch=2, primary="c", primary_started_ms=started_ms, in_sync=["c"])
-    )
-    cluster.parted.clear()
-    cluster.settle(8_000)
-    assert everything(cluster, SOURCE) == []
-    assert not partition_of(cluster, cluster.serving(SOURCE).name, SOURCE).moves
-    if deleted:
-        assert cluster.entry(TARGET).retired
-    else:
-        assert everything(cluster, TARGET) == []
-
-
-def test_an_entry_that_is_missing_for_long_does_not_hold_a_deleted_target() -> None:
-    cluster = arrived_without_a_word()
-    assert consume(cluster, TARGET) == 2
-    lose_entry(cluster, SOURCE)
-    cluster.delete(TARGET)
-    cluster.settle(300_000, step_ms=1_000)
-    assert not cluster.entry(TARGET).retired
-    assert "its entry is missing in the metadata store" in cluster.entry(TARGET).reason
-    cluster.settle(310_000, step_ms=1_000)
     assert cluster.entry(TARGET).retired
 
 
@@ -388,18 +351,3 @@ def test_only_the_partition_that_messages_go_to_is_asked() -> None:
     cluster.parted.clear()
     dead_letter(cluster, b"two")
     assert everything(cluster, AGAIN) == [b"two"]
-
-
-def test_a_target_whose_entry_is_missing_for_a_moment_keeps_what_arrived() -> None:
-    """The source does not take its messages back meanwhile."""
-    cluster = arrived_without_a_word()
-    assert consume(cluster, TARGET) == 2
-    entry = cluster.entry(TARGET)
-    lose_entry(cluster, TARGET)
-    cluster.settle(60_000, step_ms=500)
-    cluster.put(msgspec.structs.replace(entry, epoch=2))
-    cluster.parted.clear()
-    cluster.settle(8_000)
-    assert everything(cluster, SOURCE) == []
-    assert everything(cluster, TARGET) == []
-    assert not partition_of(cluster, "a", SOURCE).moves

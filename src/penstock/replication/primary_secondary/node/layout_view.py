@@ -22,8 +22,13 @@ class KnownEntry(NamedTuple):
 class MissingEntry(NamedTuple):
     """An entry that went from the store before its partition was given up. Somebody may put it back."""
 
-    queue: str
+    entry: PartitionEntry
     since_ms: int
+
+    @property
+    def queue(self) -> str:
+        """Its name."""
+        return self.entry.queue
 
 
 def local_name(queue: str, ordinal: int) -> str:
@@ -45,6 +50,10 @@ class LayoutView:
         self.unreadable: set[int] = set()
         """Partitions whose entries only newer versions can read: they may have any name."""
         self.missing: dict[int, MissingEntry] = {}
+        self.ended: set[int] = set()
+        """Partitions that this node saw given up, or missed for so long that they do not come back."""
+        self._unread: dict[int, PartitionEntry] = {}
+        """What was known of those that cannot be read any more."""
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
@@ -53,6 +62,8 @@ class LayoutView:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
         self.unreadable.discard(entry.partition)
+        self.ended.discard(entry.partition)
+        self._unread.pop(entry.partition, None)
         self.missing.pop(entry.partition, None)
         self._note_draining(entry, drains=entry.deleted and not entry.retired)
         if entry.retired or entry.deleted:
@@ -79,11 +90,19 @@ class LayoutView:
         else:
             self.unreadable.discard(partition)
         known = self._known.pop(partition, None)
-        if known is not None:
-            self._note_draining(known.entry, drains=False)
-            self._unname(known.entry)
-            if not unreadable and not known.entry.retired:
-                self.missing[partition] = MissingEntry(known.entry.queue, now_ms)
+        entry = known.entry if known is not None else self._unread.pop(partition, None)
+        if entry is None:
+            return
+        self._unname(entry)
+        if unreadable:
+            self._unread[partition] = entry
+            self._note_draining(entry, drains=False)
+        elif entry.retired:
+            self._note_draining(entry, drains=False)
+            self.ended.add(partition)
+        else:
+            self.missing[partition] = MissingEntry(entry, now_ms)
+            self._note_draining(entry, drains=entry.deleted)
 
     def _note_draining(self, entry: PartitionEntry, *, drains: bool) -> None:
         if drains:
@@ -96,7 +115,10 @@ class LayoutView:
     def draining(self, name: str, ordinal: int) -> list[PartitionEntry]:
         """Partitions of deleted queues that `find` gave for a name and an ordinal, and that are not given up."""
         queue, mark, own = name.partition(ORDINAL_MARK)
-        entries = [self._known[partition].entry for partition in sorted(self._draining.get(queue, ()))]
+        entries = [
+            self._known[one].entry if one in self._known else self.missing[one].entry
+            for one in sorted(self._draining.get(queue, ()))
+        ]
         return [one for one in entries if one.ordinal == _wanted(mark, own, ordinal, one.settings.partitions)]
 
     def _unname(self, entry: PartitionEntry) -> None:
@@ -116,9 +138,16 @@ class LayoutView:
         A queue is being made or deleted under it, or an entry of it is missing.
         """
         queue = name.partition(ORDINAL_MARK)[0]
-        if queue in self._named:
-            return any(missing.queue == queue for missing in self.missing.values())
-        return queue in self._partitions
+        if any(missing.queue == queue for missing in self.missing.values()):
+            return True
+        return queue not in self._named and queue in self._partitions
+
+    def lost(self, partition: int) -> None:
+        """An entry that was missing for long does not come back."""
+        missing = self.missing.pop(partition, None)
+        if missing is not None:
+            self._note_draining(missing.entry, drains=False)
+            self.ended.add(partition)
 
     def get(self, partition: int) -> KnownEntry | None:
         """What is known of a partition."""

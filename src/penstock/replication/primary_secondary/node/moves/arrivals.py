@@ -99,7 +99,7 @@ class Arrivals:
         missing = self._state.layout.missing
         for source_id, (_, since_ms) in list(missing.items()):
             if now_ms - since_ms >= GONE_MS:
-                del missing[source_id]
+                self._state.layout.lost(source_id)
                 self._end_source(source_id)
 
     def next_ms(self) -> int | None:
@@ -148,9 +148,13 @@ class Arrivals:
     def unsettled(self, target: Partition) -> list[tuple[int, RunSet]]:
         """What has arrived from partitions that still are there, and that they may not know of."""
         layout, found = self._state.layout, []
+        led = self._state.led[target.partition_id]
+        is_new = self._state.now_ms - led.since_ms < GONE_MS
         for source_id, runs in target.origins:
             known = layout.get(source_id)
-            is_hidden = source_id in layout.unreadable or source_id in layout.missing
+            # This node may have begun when the entry was missing.
+            is_unheard = known is None and is_new and source_id not in layout.ended
+            is_hidden = source_id in layout.unreadable or source_id in layout.missing or is_unheard
             if is_hidden or (known is not None and not known.entry.retired):
                 found.append((source_id, runs))
         return found
