@@ -7,6 +7,9 @@ from penstock.wire.credentials import Credentials, Prove, check_server, client_p
 from penstock.wire.messages import PROTOCOL_VERSION, Answer, Challenge, Failed, Hello, Welcome
 from penstock.wire.refusals import error_of
 
+NO_SERVER = "the program there is not a Penstock server"
+"""What the message of a greeting that something else answers begins with."""
+
 
 class Greeting:
     """Says what to say next until the server has welcomed us. Nonces come in as arguments."""
@@ -58,5 +61,5 @@ class Greeting:
             case _:
                 raise PenstockError(
                     ErrorCode.BAD_FRAME,
-                    f"the program there is not a Penstock server: it answers a greeting with {type(answer).__name__}",
+                    f"{NO_SERVER}: it answers a greeting with {type(answer).__name__}",
                 )

@@ -15,7 +15,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.streams.framed import FramedConnection, Receiver
 from penstock.wire.credentials import NONCE_BYTES, Credentials, encode_proof
 from penstock.wire.frames import Frame, encode_frame
-from penstock.wire.greeting import Greeting
+from penstock.wire.greeting import NO_SERVER, Greeting
 from penstock.wire.messages import Welcome, decode_answer, encode_message
 
 _REQUEST_ID = 1
@@ -35,9 +35,7 @@ class _Greeter:
             try:
                 said = self._greeting.heard(decode_answer(frame.head), connection.peer, connection.channel)
             except msgspec.DecodeError as error:
-                self._fail(
-                    PenstockError(ErrorCode.BAD_FRAME, f"the program there is not a Penstock server: {error}")
-                )
+                self._fail(PenstockError(ErrorCode.BAD_FRAME, f"{NO_SERVER}: {error}"))
             except PenstockError as error:
                 self._fail(error)
             else:

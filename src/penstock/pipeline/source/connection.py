@@ -18,10 +18,8 @@ from penstock.client.connection.failure import Unreached, Untrusted
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.source.options import Target
+from penstock.wire.greeting import NO_SERVER
 from penstock.wire.messages import QueueDescription
-
-_NO_SERVER = "no Penstock server"
-"""How the client says that something else answered."""
 
 
 class Connection:
@@ -128,7 +126,7 @@ def explanation(error: PenstockError, target: Target) -> str:
                 f"no permission for queue {queue!r} at {where}: {error.message}. An administrator of the server can allow "
                 "it with `penstock user policy put`"
             )
-        case ErrorCode.UNREACHABLE if _NO_SERVER not in error.message:
+        case ErrorCode.UNREACHABLE if NO_SERVER not in error.message:
             reason = error.reason if isinstance(error, Unreached) else error.message
             return (
                 f"no Penstock server answers at {where} within {target.timeout:g} s ({reason}). Is it running, "
