@@ -238,7 +238,7 @@ def test_a_stamp_in_the_future_is_refused_and_moves_nothing() -> None:
     assert sorter.add(run_of([1_000, 1_061], 1, 0, 1), now) == Refused(1_061, 1_060)
     assert sorter.pending == 0
     assert sorter.floor == BEFORE_ALL
-    assert "1 µs beyond" in Refused(1_061, 1_060).explain()
+    assert "1 µs after" in Refused(1_061, 1_060).explain()
     assert sorter.add(run_of([1_060], 1, 0, 1), now) == Accepted(1)
     assert sorter.emit(now) is None
 

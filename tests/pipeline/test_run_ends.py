@@ -60,7 +60,7 @@ def test_what_is_missing_is_known_from_the_beginning_of_a_run_to_its_end(
 def test_a_job_that_depends_on_the_server_asks_it_though_no_row_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobRun, "_read", lambda *given: None)
     now = ServerFacts(17)
-    monkeypatch.setattr(runner, "surroundings_of", lambda endpoint: now)
+    monkeypatch.setattr(runner, "server_facts_of", lambda endpoint: now)
     for job, expected in (("capacity", [now]), ("usage", []), ("ledger", [])):
         run = idle_run(monkeypatch, job, Progress(job))
         run.run("nowhere", Event())

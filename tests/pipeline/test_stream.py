@@ -127,7 +127,7 @@ def test_a_queue_that_was_made_again_is_not_taken_for_the_old_one(
     assert collected(broker.follow(spark, queue.name), tmp_path)[0] == [[1, 2]]
     again = made_again(broker, queue.name)
     stream = broker.follow(spark, queue.name, group="reports")
-    assert "was deleted and made again" in failure(lambda: collected(stream, tmp_path))
+    assert "was deleted and created again" in failure(lambda: collected(stream, tmp_path))
     assert again.log().group_offsets("reports") == {}, "how far the query came in the old one"
     batches, _ = collected(broker.follow(spark, queue.name, failOnDataLoss="false"), tmp_path)
     assert batches == [[1, 2, 3]]
@@ -152,7 +152,7 @@ def test_a_micro_batch_that_was_not_finished_is_not_read_from_another_queue(
         patiently(run)
     made_again(broker, queue.name)
     said = failure(lambda: collected(broker.follow(spark, queue.name), tmp_path))
-    assert "was deleted and made again" in said
+    assert "was deleted and created again" in said
     batches, _ = collected(broker.follow(spark, queue.name, failOnDataLoss="false"), tmp_path)
     assert batches == [[], [1, 2, 3]]
 

@@ -242,7 +242,8 @@ def _source(told: Any) -> dict[str, Any]:
 def _given_up(error: Exception, tries: int) -> PipelineError:
     return PipelineError(
         f"{tries} times in a row a Python process of Spark did not start in time, or ended at once: the machine is too "
-        "busy (Spark waits only ten seconds for some of them), or short of memory. Nothing is lost: run the same command again. Spark says: {in_short(str(error))}"
+        "busy (Spark waits only ten seconds for some of them), or short of memory. Nothing is lost: run the same command "
+        f"again. Spark says: {in_short(str(error))}"
     )
 
 

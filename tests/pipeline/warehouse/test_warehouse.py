@@ -345,7 +345,7 @@ def test_what_a_job_remembers_is_named_where_it_is_damaged(
 
 def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:
     holder = job_lock(str(tmp_path), "usage")
-    with holder, job_lock(str(tmp_path), "audit"), pytest.raises(JobRunsError, match="runs already"):
+    with holder, job_lock(str(tmp_path), "audit"), pytest.raises(JobRunsError, match="is already running"):
         job_lock(str(tmp_path), "usage").__enter__()
     with job_lock(str(tmp_path), "usage"):
         pass

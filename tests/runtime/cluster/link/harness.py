@@ -54,7 +54,7 @@ class StandIn:
         sessions.terms = sessions.terms._replace(secret=SECRET, place=f"127.0.0.1:{server.port}")
         node: Any = server.broker._node
         self._parts = node._parts
-        take = node._desk.take
+        take = node._handlers.take
 
         def refusing(connection: int, request_id: int, request: Any, body: memoryview, now_ms: int) -> None:
             partition = getattr(request, "queue_id", None)
@@ -65,7 +65,7 @@ class StandIn:
                 raise PenstockError(ErrorCode.NOT_PRIMARY, "another node leads it")
             take(connection, request_id, request, body, now_ms)
 
-        node._desk.take = refusing
+        node._handlers.take = refusing
 
     async def register(self) -> None:
         """Says that it lives."""
