@@ -45,7 +45,7 @@ def test_runs_over_days(seed: int) -> None:
 
 
 def test_work_goes_on_after_every_night() -> None:
-    world = World(331)
+    world = World(113)
     world.run()
     sent_ms = [message.sent_ms - world.schedule.start_ms for message in world.history.messages.values()]
     assert len(world.scenario.nights) >= 3
