@@ -208,6 +208,9 @@ FIXED: dict[str, tuple[str, ...]] = {
         "replication.primary_secondary.node.moves.cluster_moves.HOMELESS_MS",
         "replication.primary_secondary.node.layout_view.GONE_MS",
     ),
+    "how much is remembered of what ended: beyond it a deleted queue waits longer, and nothing else changes": (
+        "replication.primary_secondary.node.layout_view.ENDED_AT_MOST",
+    ),
     "a pace: how often something is looked at or tried again, with nothing else that depends on it": (
         "cluster.manager.loop.LATER_MS",
         "cluster.manager.loop.SOON_MS",

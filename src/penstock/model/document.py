@@ -93,7 +93,7 @@ class DocumentReader(Generic[Kind]):
         except msgspec.ValidationError as error:
             # Only documents with something unknown in them take this way, so that all others cost nothing more.
             found = self._read(self._with_later(data, error))
-        except UnicodeDecodeError as error:  # in a text that is cut off
+        except UnicodeDecodeError as error:  # a text in it is not UTF-8
             raise msgspec.DecodeError(str(error)) from None
         return found
 

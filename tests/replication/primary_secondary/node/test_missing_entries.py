@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.cluster.layout.deletion import given_up
 from penstock.cluster.layout.entries import PartitionEntry
+from penstock.replication.primary_secondary.node import layout_view
 from tests.replication.primary_secondary.node.cluster import Cluster
 from tests.replication.primary_secondary.node.test_many_journeys import everything
 from tests.replication.primary_secondary.node.test_settled_arrivals import (
@@ -117,6 +119,7 @@ def test_a_deleted_target_waits_for_a_source_that_its_node_has_not_heard_of() ->
     cluster.delete(TARGET)
     cluster.settle(3_000)
     assert not cluster.entry(TARGET).retired
+    assert "its entry is not in the metadata store" in cluster.entry(TARGET).reason
     _come_back(cluster, lost)
     _assert_nothing_is_left(cluster)
     assert cluster.entry(TARGET).retired
@@ -135,6 +138,17 @@ def test_an_entry_that_could_not_be_read_and_is_missing_then_is_waited_for() -> 
     _come_back(cluster, lost)
     _assert_nothing_is_left(cluster)
     assert everything(cluster, TARGET) == []
+
+
+def test_the_oldest_partitions_that_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_view, "ENDED_AT_MOST", 2)
+    cluster = arrived_without_a_word()
+    view = layout_view.LayoutView()
+    for version, partition in enumerate((11, 12, 13), 1):
+        entry = msgspec.structs.replace(cluster.entry(SOURCE), partition=partition)
+        view.put(given_up(entry, "its queue is deleted"), version)
+        view.gone(partition, 1_000)
+    assert list(view.ended) == [12, 13]
 
 
 def _name_queue(cluster: Cluster, partition: int | None) -> None:

@@ -10,6 +10,8 @@ from penstock.cluster.layout.entries import PartitionEntry
 ORDINAL_MARK = "~"
 GONE_MS = 600_000
 """An entry that is missing for so long does not come back, although nobody saw its partition given up."""
+ENDED_AT_MOST = 10_000
+"""A deleted queue with messages of a partition that ended before these may wait `GONE_MS` longer."""
 
 
 class KnownEntry(NamedTuple):
@@ -50,8 +52,8 @@ class LayoutView:
         self.unreadable: set[int] = set()
         """Partitions whose entries only newer versions can read: they may have any name."""
         self.missing: dict[int, MissingEntry] = {}
-        self.ended: set[int] = set()
-        """Partitions that this node saw given up, or missed for so long that they do not come back."""
+        self.ended: dict[int, None] = {}
+        """Partitions that this node saw given up, or missed for so long that they do not come back; the oldest are forgotten."""
         self._unread: dict[int, PartitionEntry] = {}
         """What was known of those that cannot be read any more."""
 
@@ -62,7 +64,7 @@ class LayoutView:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
         self.unreadable.discard(entry.partition)
-        self.ended.discard(entry.partition)
+        self.ended.pop(entry.partition, None)
         self._unread.pop(entry.partition, None)
         self.missing.pop(entry.partition, None)
         self._note_draining(entry, drains=entry.deleted and not entry.retired)
@@ -99,10 +101,15 @@ class LayoutView:
             self._note_draining(entry, drains=False)
         elif entry.retired:
             self._note_draining(entry, drains=False)
-            self.ended.add(partition)
+            self._note_ended(partition)
         else:
             self.missing[partition] = MissingEntry(entry, now_ms)
             self._note_draining(entry, drains=entry.deleted)
+
+    def _note_ended(self, partition: int) -> None:
+        self.ended[partition] = None
+        if len(self.ended) > ENDED_AT_MOST:
+            del self.ended[next(iter(self.ended))]
 
     def _note_draining(self, entry: PartitionEntry, *, drains: bool) -> None:
         if drains:
@@ -147,7 +154,7 @@ class LayoutView:
         missing = self.missing.pop(partition, None)
         if missing is not None:
             self._note_draining(missing.entry, drains=False)
-            self.ended.add(partition)
+            self._note_ended(partition)
 
     def get(self, partition: int) -> KnownEntry | None:
         """What is known of a partition."""

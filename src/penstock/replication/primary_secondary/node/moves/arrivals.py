@@ -182,6 +182,10 @@ class Arrivals:
             why = f"{primary} leads it" if primary else "it has no primary"
             if source_id in self._state.layout.missing:
                 why = "its entry is missing in the metadata store"
+            elif known is None and source_id not in self._state.layout.unreadable:
+                why = (
+                    "its entry is not in the metadata store; it is waited for, in case somebody puts it back"
+                )
             count = f"{count_of(runs):,} message{'' if count_of(runs) == 1 else 's'}"
             told.append(f"{count} came from {source}, which has not confirmed them ({why})")
         return told
