@@ -9,7 +9,7 @@ from random import Random
 from penstock.simulation.aimed_damage import AimedDamage
 from penstock.simulation.damage import Victim, living_positions, pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
-from penstock.simulation.history import BitFlip
+from penstock.simulation.history import BitFlip, ClockStep
 from penstock.simulation.machine import Machine
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
@@ -310,5 +310,6 @@ class Faults:
         forward_ms = self._random.choice((20, 500, 5_000))
         self.counts["clock step"] += 1
         self._stage.trace.add("faults", f"the clock steps forward by {forward_ms} ms")
-        self._history.clock_steps_ms.append(self._schedule.now_ms)
+        now_ms = self._schedule.now_ms
+        self._history.clock_steps.append(ClockStep(now_ms, now_ms + forward_ms))
         self._schedule.step_clock(forward_ms)

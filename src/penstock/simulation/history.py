@@ -32,6 +32,13 @@ class BitFlip(NamedTuple):
     """The queue whose bytes these are; None: it cannot be known from the bytes alone."""
 
 
+class ClockStep(NamedTuple):
+    """A jump of the clock: what it showed before, and after."""
+
+    before_ms: int
+    after_ms: int
+
+
 @dataclass(slots=True, eq=False)
 class History:
     """Everything that the clients of a run, and whoever does harm to it, know."""
@@ -51,7 +58,7 @@ class History:
     """(when asked, when refused, code) of deletes and other settlements that were refused for another reason than the receipt."""
     refused_as_full: list[tuple[int, int]] = field(default_factory=list)
     """(when asked, when refused) of sends refused because the disk was full."""
-    clock_steps_ms: list[int] = field(default_factory=list)
+    clock_steps: list[ClockStep] = field(default_factory=list)
     skew_ms: int = 0
     """By how much the clocks of nodes may differ, and leases and delays with them."""
     is_crowded: bool = False
@@ -109,7 +116,7 @@ class History:
 
     def was_well(self, from_ms: int, until_ms: int) -> bool:
         """Whether all that time the node served, its clock ran evenly, and the disk was quick."""
-        if any(from_ms <= step_ms <= until_ms for step_ms in self.clock_steps_ms):
+        if any(from_ms <= step.before_ms <= until_ms for step in self.clock_steps):
             return False
         return self.disk_was_well(from_ms, until_ms) and not _overlap(self.downtimes, from_ms, until_ms)
 

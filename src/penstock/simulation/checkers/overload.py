@@ -54,9 +54,9 @@ def _was_full(from_ms: int, until_ms: int, history: History) -> bool:
 def _recovered_ms(space_ms: int, history: History) -> int:
     """When sends must be taken again after space is back; a clock that jumps on the way makes the time look longer."""
     recovered_ms = space_ms + _RECOVERED_MS
-    for step_ms in sorted(history.clock_steps_ms):
-        if space_ms <= step_ms <= recovered_ms:
-            recovered_ms = step_ms + _LONGEST_STEP_MS + _RECOVERED_MS
+    for step in sorted(history.clock_steps):
+        if space_ms <= step.before_ms <= recovered_ms:
+            recovered_ms = step.before_ms + _LONGEST_STEP_MS + _RECOVERED_MS
     return recovered_ms
 
 

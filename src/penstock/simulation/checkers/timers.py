@@ -69,7 +69,11 @@ def _time_to_live(delivery: DeliveredMessage, history: History) -> Iterator[Viol
     message = delivery.message
     assert message is not None
     late_ms = delivery.granted_at_least_ms - delivery.sent_ms - message.most_ttl_ms() - history.skew_ms
-    if late_ms > TIMER_SLOT_MS + _TURN_MS and _disk_was_well(delivery, late_ms, history):
+    if (
+        late_ms > TIMER_SLOT_MS + _TURN_MS
+        and _disk_was_well(delivery, late_ms, history)
+        and not _follows_a_step(delivery, late_ms, history)
+    ):
         yield Violation(
             NAME,
             delivery.arrived_ms,
@@ -83,7 +87,8 @@ def _retention(delivery: DeliveredMessage, history: History) -> Iterator[Violati
     if (
         late_ms > RETENTION_SLOT_MS + _TURN_MS
         and _disk_was_well(delivery, late_ms, history)
-        and not _catches_up(delivery, late_ms, history)
+        and not _follows_a_start(delivery, late_ms, history)
+        and not _follows_a_step(delivery, late_ms, history)
     ):
         yield Violation(
             NAME,
@@ -97,11 +102,24 @@ def _disk_was_well(delivery: DeliveredMessage, late_ms: int, history: History) -
     return history.disk_was_well(delivery.granted_at_least_ms - late_ms, delivery.granted_at_most_ms)
 
 
-def _catches_up(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
+def _follows_a_start(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
     """Whether the node has just started: what got too old while it was down goes in steps, so many messages in a turn."""
     old_ms = delivery.granted_at_least_ms - late_ms
     return any(
         span.answered_ms is not None
         and old_ms <= span.answered_ms <= delivery.granted_at_least_ms <= span.answered_ms + _CATCH_UP_MS
         for span in history.downtimes
+    )
+
+
+def _follows_a_step(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
+    """Whether the clock has just jumped over the time: all that is too old at once goes in steps as well."""
+    old_ms = delivery.granted_at_least_ms - late_ms
+    return any(
+        step.before_ms
+        <= old_ms
+        <= step.after_ms
+        <= delivery.granted_at_least_ms
+        <= step.after_ms + _CATCH_UP_MS
+        for step in history.clock_steps
     )

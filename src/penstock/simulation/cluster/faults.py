@@ -16,7 +16,7 @@ from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.damage import living_positions, pick_byte
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace
-from penstock.simulation.history import BitFlip, History
+from penstock.simulation.history import BitFlip, ClockStep, History
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
 from penstock.simulation.schedule import Schedule
@@ -300,7 +300,8 @@ class ClusterFaults:
             forward_ms = self._random.choice((20, 500, 3_000))
             self._trace.add("faults", f"all clocks step forward by {forward_ms} ms")
             self.counts["all clocks step"] += 1
-            self._history.clock_steps_ms.append(self._schedule.now_ms)
+            now_ms = self._schedule.now_ms
+            self._history.clock_steps.append(ClockStep(now_ms, now_ms + forward_ms))
             self._schedule.step_clock(forward_ms)
             return
         machine = self._random.choice(self._machines)
