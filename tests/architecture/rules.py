@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "replication.primary_secondary.node",
             "routing",
             "steps",
-        ),  # whole clusters: the manager decides, and its bugs are planted
+        ),  # whole clusters, with the manager's decisions
         "client_core",  # producers and consumers decide as those of the client library do
         "columnar",  # what the log of lifecycles says is read, and compared with the records
         "metadata",  # the cache of a store and how it follows the store; the store itself is simulated

@@ -74,15 +74,18 @@ def test_machines_among_doing_packages_have_no_event_loop_and_no_clock() -> None
             assert touched <= {"log"}
 
 
-def test_the_package_works_without_the_benchmarks() -> None:
-    """They are not in the wheel: one command looks whether they are there, and nothing else knows of them."""
+def test_the_package_works_without_the_benchmarks_and_the_tests() -> None:
+    """They are not in the wheel: one command each looks whether they are there, and nothing else knows of them."""
     modules, _ = read(ROOT)
     knowing = {
-        module.name
-        for module in modules
-        if any(item.target.partition(".")[0] == "benchmarks" for item in module.imports)
+        folder: {
+            module.name
+            for module in modules
+            if any(item.target.partition(".")[0] == folder for item in module.imports)
+        }
+        for folder in ("benchmarks", "tests")
     }
-    assert knowing == {"penstock.cli.tools.bench"}
+    assert knowing == {"benchmarks": {"penstock.cli.tools.bench"}, "tests": {"penstock.cli.tools.simulate"}}
 
 
 def test_files_of_the_benchmarks_are_small_and_named_after_their_content() -> None:

@@ -1,4 +1,4 @@
-"""Planted bugs about the order in which batches of a producer are stored; see `planted_bugs`."""
+"""Planted bugs about the order in which batches of a producer are stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.client_core.send_line import SendCall, SendLine
 from penstock.routing.line import Line
 from penstock.routing.line_call import Route
 from penstock.routing.send_turns import SendTurns, Turn
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.wire.messages import Send
 from penstock.wire.send_order import SendOrder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,26 +23,18 @@ from penstock.replication.primary_secondary.node.layout_view import KnownEntry
 from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
-from penstock.simulation import planted_deletion, planted_order
-from penstock.simulation.cluster import planted_numbers
-from penstock.simulation.cluster.planted_changes import (
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.cluster.targeted_faults import HuntName
+from penstock.simulation.patching import Patch
+from tests.simulation.planted import batch_order, deletion
+from tests.simulation.planted.bug import ClusterBug
+from tests.simulation.planted.cluster import numbers
+from tests.simulation.planted.cluster.changes import (
     purges_alone,
     purges_one_partition,
     sends_by_name,
 )
-from penstock.simulation.cluster.scenario import ClusterScenario
-from penstock.simulation.cluster.targeted_faults import HuntName
-from penstock.simulation.planted_patches import Patch, forget_ids, forget_leases, forget_producers
-
-
-class ClusterBug(NamedTuple):
-    """A bug and the checkers of which at least one must notice it."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
-    """The scenarios in which it is likely to show."""
+from tests.simulation.planted.patches import forget_ids, forget_leases, forget_producers
 
 
 def _fails_over(scenario: ClusterScenario) -> bool:
@@ -331,25 +323,25 @@ REPLICATION_BUGS: dict[str, ClusterBug] = {
     "deletion-forgets-delayed": ClusterBug(
         ("I1", "I6"),
         "delayed messages that have a dead-letter queue go with their deleted queue",
-        planted_deletion.forgets_delayed,
+        deletion.forgets_delayed,
         lambda scenario: _operates(destructive=True)(scenario) and _rescues(scenario),
     ),
     "deletion-drops-what-moves": ClusterBug(
         ("I1", "I6"),
         "a partition of a deleted queue is dropped with messages that are on their way to another",
-        planted_deletion.drops_what_moves,
+        deletion.drops_what_moves,
         lambda scenario: _operates(destructive=True)(scenario) and _rescues(scenario),
     ),
     "moves-count-on-one-disk": ClusterBug(
         ("I1", "I6"),
         "a message has arrived in an async queue when only the primary there has it",
-        planted_deletion.counts_on_one_disk,
+        deletion.counts_on_one_disk,
         _hunts("dead-letter"),
     ),
     "late-moves-arrive": ClusterBug(
         ("I1", "I2", "I5", "I6"),
         "a node takes in messages that the next primary of their queue has sent again since",
-        planted_deletion.takes_in_late,
+        deletion.takes_in_late,
         _hunts("late-move"),
     ),
     "send-to-next-incarnation": ClusterBug(
@@ -361,31 +353,31 @@ REPLICATION_BUGS: dict[str, ClusterBug] = {
     "reuse-sequence-numbers": ClusterBug(
         ("numbers",),
         "a primary gives out numbers of messages that a failover lost",
-        planted_numbers.sequence_numbers_come_back,
+        numbers.sequence_numbers_come_back,
         lambda scenario: scenario.keeps_numbers,
     ),
     "reuse-lease-numbers": ClusterBug(
         ("numbers",),
         "a primary gives out numbers of leases that a failover lost",
-        planted_numbers.lease_numbers_come_back,
+        numbers.lease_numbers_come_back,
         lambda scenario: scenario.keeps_numbers,
     ),
     "reuse-generations": ClusterBug(
         ("numbers",),
         "a generation of a group of readers has the number of one that a failover lost",
-        planted_numbers.generations_come_back,
+        numbers.generations_come_back,
         lambda scenario: scenario.keeps_numbers,
     ),
     "any-batch-is-taken": ClusterBug(
         ("order",),
         "a batch is stored though the one before it was refused",
-        planted_order.any_batch_is_taken,
+        batch_order.any_batch_is_taken,
         _sends_in_order,
     ),
     "lines-are-jumped": ClusterBug(
         ("order",),
         "a batch goes to the next leader before those that wait for it",
-        planted_order.lines_are_jumped,
+        batch_order.lines_are_jumped,
         lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from penstock.backend.lifecycle import reports as lifecycle_reports
 from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.lifecycle_row import LifecycleRow, PartitionName, lifecycle_stream
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.building import Builder
+from penstock.simulation.patching import Patch
 from penstock.simulation.scenario import Scenario
-
-Patch = tuple[Any, str, Any]
 
 
 def follows(scenario: Scenario) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.backend.node.request_handlers import RequestHandlers
 from penstock.queue.state.producers import ProducerTable
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.simulation.scenario import Scenario
 from penstock.wire.messages import Send
 

@@ -1,28 +1,16 @@
-"""Bugs to plant: each breaks one promise on purpose, and the checker it names must notice. That proves the checker.
-
-They are patches, put on for the length of a run and taken off again; the product knows nothing of them.
-"""
+"""Bugs to plant in a single node: the rows. The patches are in the modules beside this one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import NamedTuple
+from collections.abc import Callable
 
 from penstock.model.errors import ErrorCode
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import (
-    planted_deletion,
-    planted_faults,
-    planted_idleness,
-    planted_lifecycle,
-    planted_opening,
-    planted_order,
-    planted_ordering,
-)
-from penstock.simulation.planted_patches import (
-    Patch,
+from penstock.simulation.scenario import Scenario
+from tests.simulation.planted import batch_order, deletion, idleness, lifecycle, opening, time_order
+from tests.simulation.planted.bug import PlantedBug
+from tests.simulation.planted.patches import (
     acknowledge_before_flush,
     after_recovery,
     copies_not_synced,
@@ -48,36 +36,6 @@ from penstock.simulation.planted_patches import (
     skip_sync,
     stale_receipts_work,
 )
-from penstock.simulation.scenario import Scenario
-
-
-class PlantedBug(NamedTuple):
-    """A bug, the checker that must notice it, and the scenarios in which it can show."""
-
-    checker: str
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[Scenario], bool]
-
-
-def planted(name: str | None) -> AbstractContextManager[None]:
-    """With the bug of that name inside; None: without any."""
-    if name is not None and name not in BUGS:
-        raise ValueError(f"there is no planted bug {name!r}")
-    return patched(BUGS[name].patches() if name is not None else ())
-
-
-@contextmanager
-def patched(patches: Sequence[Patch]) -> Iterator[None]:
-    """With these patches on."""
-    with ExitStack() as stack:
-        for owner, attribute, replacement in patches:
-            stack.callback(setattr, owner, attribute, getattr(owner, attribute))
-            setattr(owner, attribute, replacement)
-        yield
-
-
-# -- all of them ---------------------------------------------------------------------------------------------
 
 
 def _always(scenario: Scenario) -> bool:
@@ -112,7 +70,7 @@ def _is_cut(settings: QueueSettings) -> bool:
     return settings.has_log and (settings.retain_bytes is not None or settings.retention_ms < 10_000)
 
 
-BUGS: dict[str, PlantedBug] = {
+NODE_BUGS: dict[str, PlantedBug] = {
     "acknowledge-before-flush": PlantedBug(
         "I1", "answers leave before what they promise is on disk", acknowledge_before_flush, _crashes
     ),
@@ -177,25 +135,25 @@ BUGS: dict[str, PlantedBug] = {
     "deletion-forgets-delayed": PlantedBug(
         "I6",
         "delayed messages that have a dead-letter queue go with their deleted queue",
-        planted_deletion.forgets_delayed,
+        deletion.forgets_delayed,
         _rescues,
     ),
     "deletion-drops-dead-letters": PlantedBug(
         "I1",
         "with a deleted queue goes what is in its dead-letter queue",
-        planted_deletion.drops_dead_letters,
+        deletion.drops_dead_letters,
         _dead_letters,
     ),
     "deletion-removes-what-moves": PlantedBug(
         "I6",
         "a deleted queue is removed with messages that are on their way to another",
-        planted_deletion.removes_what_moves,
+        deletion.removes_what_moves,
         _rescues,
     ),
     "sources-hear-nothing": PlantedBug(
         "I6",
         "a queue is deleted, and its sources do not hear what has arrived in it",
-        planted_deletion.sources_hear_nothing,
+        deletion.sources_hear_nothing,
         lambda scenario: scenario.deletes_targets,
     ),
     "departure-before-arrival": PlantedBug(
@@ -252,25 +210,25 @@ BUGS: dict[str, PlantedBug] = {
     "batches-follow-nothing": PlantedBug(
         "order",
         "a client does not say which batch a batch follows",
-        planted_order.batches_follow_nothing,
+        batch_order.batches_follow_nothing,
         _sends_in_order,
     ),
     "any-batch-is-taken": PlantedBug(
         "order",
         "a batch is stored though the one before it was refused",
-        planted_order.any_batch_is_taken,
+        batch_order.any_batch_is_taken,
         _sends_in_order,
     ),
     "answers-before-the-stamp": PlantedBug(
         "time",
         "a send is acknowledged when its stamp may be past, not when it is",
-        planted_ordering.answers_before_the_stamp,
+        time_order.answers_before_the_stamp,
         lambda scenario: scenario.clocks.true and _has(scenario, "clock"),
     ),
     "restart-forgets-stamps": PlantedBug(
         "time",
         "a restart forgets the last stamp, and a clock that went back stamps below it",
-        lambda: after_recovery(planted_ordering.forget_stamps),
+        lambda: after_recovery(time_order.forget_stamps),
         lambda scenario: (
             scenario.clocks.node != "bounded" and scenario.clocks.faults_ms > 0 and _has(scenario, "clock")
         ),
@@ -278,122 +236,121 @@ BUGS: dict[str, PlantedBug] = {
     "snapshots-lose-the-order": PlantedBug(
         "time",
         "after a restart from a snapshot messages are delivered by their numbers, not by their stamps",
-        planted_ordering.snapshots_lose_the_order,
+        time_order.snapshots_lose_the_order,
         _with_queue("stamped-clock", "causal"),
     ),
     "restart-forgets-the-watermark": PlantedBug(
         "late",
         "a restart forgets what has left the window, and takes in what comes before it",
-        lambda: after_recovery(planted_ordering.forget_floors),
+        lambda: after_recovery(time_order.forget_floors),
         _with_queue("stamped-clock", "causal"),
     ),
     "late-ones-are-sorted-in": PlantedBug(
         "late",
         "messages are taken in below what has left the window",
-        planted_ordering.late_ones_are_sorted_in,
+        time_order.late_ones_are_sorted_in,
         lambda scenario: _has(scenario, "stamped-clock", "causal"),
     ),
     "late-ones-are-dropped": PlantedBug(
         "late",
         "late messages are gone instead of in the queue of late ones",
-        planted_ordering.late_ones_are_dropped,
+        time_order.late_ones_are_dropped,
         lambda scenario: _has(scenario, "stamped-clock", "causal"),
     ),
     "late-ones-wait-their-turn": PlantedBug(
         "heads",
         "late messages of a best-effort queue wait behind those that came before",
-        planted_ordering.late_ones_wait_their_turn,
+        time_order.late_ones_wait_their_turn,
         lambda scenario: _has(scenario, "stamped"),
     ),
     "windows-end-early": PlantedBug(
         "late",
         "messages leave after a quarter of their window",
-        planted_ordering.windows_end_early,
+        time_order.windows_end_early,
         lambda scenario: scenario.clocks.true and _has(scenario, "stamped-clock"),
     ),
     "reads-past-the-committed-end": PlantedBug(
         "log",
         "readers of a log see what is not on disk yet",
-        planted_ordering.reads_past_the_committed_end,
+        time_order.reads_past_the_committed_end,
         _with_queue("log", "both"),
     ),
     "slices-at-the-wrong-message": PlantedBug(
         "log",
         "a read from inside of a batch begins one message too early",
-        planted_ordering.slices_begin_with_their_batch,
+        time_order.slices_begin_with_their_batch,
         lambda scenario: _has(scenario, "log", "both"),
     ),
     "ranges-end-with-the-answer": PlantedBug(
         "log",
         "a reader that reads ahead does not ask for the rest of a range that did not fit into the answer",
-        planted_ordering.ranges_end_with_the_answer,
+        time_order.ranges_end_with_the_answer,
         lambda scenario: bool(scenario.log_readers),
     ),
     "logs-are-cut-early": PlantedBug(
         "log-cut",
         "a log is cut a second early, or at half the bytes that it should keep",
-        planted_ordering.logs_are_cut_early,
+        time_order.logs_are_cut_early,
         lambda scenario: any(_is_cut(queue.settings) for queue in scenario.queues),
     ),
     "stale-members-commit": PlantedBug(
         "groups",
         "a member reads and commits in a generation that is over",
-        planted_ordering.stale_members_commit,
+        time_order.stale_members_commit,
         lambda scenario: _has(scenario, "log", "both") and scenario.group_members > 1,
     ),
     "restart-forgets-offsets": PlantedBug(
         "groups",
         "after a restart groups of readers begin at the front",
-        lambda: after_recovery(planted_ordering.forget_offsets),
+        lambda: after_recovery(time_order.forget_offsets),
         _with_queue("log", "both"),
     ),
     "snapshots-claim-more": PlantedBug(
         "ledger",
         "a snapshot says that it was taken later than it was, and what was written meanwhile is not replayed",
-        planted_opening.snapshots_claim_more,
+        opening.snapshots_claim_more,
         _crashes,
     ),
     "starts-fall-short": PlantedBug(
         "ledger",
         "a start leaves out the last record of the journal",
-        planted_opening.starts_fall_short,
+        opening.starts_fall_short,
         _crashes,
     ),
     "freeing-takes-the-messages": PlantedBug(
         "engine",
         "with the tables that a purge gave up the messages are freed that were sent since",
-        planted_deletion.freeing_takes_the_messages,
+        deletion.freeing_takes_the_messages,
         _always,
     ),
     "reports-lose-a-row": PlantedBug(
         "lifecycle",
         "a row about messages is taken for reported and is not in the log",
-        planted_lifecycle.reports_lose_a_row,
-        planted_lifecycle.follows,
+        lifecycle.reports_lose_a_row,
+        lifecycle.follows,
     ),
     "rows-come-again": PlantedBug(
         "lifecycle",
         "a row about messages comes again under another number",
-        planted_lifecycle.rows_come_again,
-        planted_lifecycle.follows,
+        lifecycle.rows_come_again,
+        lifecycle.follows,
     ),
     "restart-forgets-row-numbers": PlantedBug(
         "lifecycle",
         "rows about messages are counted anew after a restart",
-        planted_lifecycle.restart_forgets_numbers,
-        planted_lifecycle.follows_through_crashes,
+        lifecycle.restart_forgets_numbers,
+        lifecycle.follows_through_crashes,
     ),
     "uses-are-not-noted": PlantedBug(
         "idle",
         "a queue goes when its time is up, although it was used",
-        planted_idleness.uses_are_not_noted,
+        idleness.uses_are_not_noted,
         lambda scenario: scenario.has_visitor,
     ),
     "idle-queues-stay": PlantedBug(
         "idle",
         "a queue that is not used any more does not go",
-        planted_idleness.idle_queues_stay,
+        idleness.idle_queues_stay,
         lambda scenario: scenario.has_visitor,
     ),
 }
-BUGS.update({name: PlantedBug(*bug) for name, bug in planted_faults.FAULT_BUGS.items()})

@@ -1,4 +1,4 @@
-"""Bugs to plant in moves, in the deletion of queues and in freeing: the patches; `planted_bugs` names them and their checkers."""
+"""Bugs to plant in moves, in the deletion of queues and in freeing: the patches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.moves.safe_steps import SafeStep
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.wire.peer_messages import MovedIn
 
 

@@ -1,4 +1,4 @@
-"""Bugs to plant where partitions of a queue agree on whose a deduplication id is; `planted_bugs` names them and their checkers."""
+"""Bugs to plant where partitions of a queue agree on whose a deduplication id is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.queue.partition import Partition
 from penstock.queue.state import id_claims
 from penstock.routing.claiming import Claims
 from penstock.simulation.cluster.scenario import ClusterScenario
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.steps.step import Steps
 

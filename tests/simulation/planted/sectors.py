@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.simulation.scenario import Scenario
 from penstock.simulation.targeted_sectors import SectorHunt, draw_sector_hunt
 from penstock.storage import recovery

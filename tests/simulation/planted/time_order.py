@@ -1,4 +1,4 @@
-"""What the planted bugs of order by time and of the log break; `planted_bugs` names them and their checkers."""
+"""What the planted bugs of order by time and of the log break."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.queue.log.reader_groups import ReaderGroup
 from penstock.queue.partition import Partition
 from penstock.queue.ready.groups import FifoGroups
 from penstock.queue.ready.late_heads import LateHeads
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.wire.messages import LogSlice
 
 # -- order by time -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Bugs to plant in what a start relies on: the patches; `planted_bugs` names them and their checkers."""
+"""Bugs to plant in what a start relies on: the patches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from penstock.backend.node import opening
 from penstock.backend.node.parts import NodeParts
 from penstock.model.records import CATALOGUE
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.entry import IMAGE
 from penstock.storage.recovery import Entry, JournalTail

@@ -1,4 +1,4 @@
-"""Bugs to plant in what operators do to queues of a cluster: the patches; `planted_bugs` names them and their checkers."""
+"""Bugs to plant in what operators do to queues of a cluster: the patches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.queue.partition import Partition
 from penstock.routing import altering, browsing, sending
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 from penstock.steps.step import Ask, Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import Purge, Send
 

@@ -9,7 +9,7 @@ from penstock.model.settings import Replication
 from penstock.queue.partition import Partition
 from penstock.queue.state.leases import LeaseTable
 from penstock.replication.primary_secondary.node.leader import number_skips as skipping
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 
 
 def sequence_numbers_come_back() -> Sequence[Patch]:

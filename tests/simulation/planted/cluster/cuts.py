@@ -1,4 +1,4 @@
-"""Bugs to plant where replicas cut their logs; `planted_bugs` names them and their checkers."""
+"""Bugs to plant where replicas cut their logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.follower import cutting
 from penstock.replication.primary_secondary.node.follower.cutting import Cutter
 from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
-from penstock.simulation.planted_patches import Patch, forget_producers
+from penstock.simulation.patching import Patch
+from tests.simulation.planted.patches import forget_producers
 
 
 def cuts_one_too_many() -> Sequence[Patch]:

@@ -1,4 +1,4 @@
-"""What each planted bug breaks: functions that give the patches to put on. `planted_bugs` names them and their checkers."""
+"""What each planted bug breaks: functions that give the patches to put on."""
 
 from __future__ import annotations
 

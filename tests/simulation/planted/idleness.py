@@ -1,4 +1,4 @@
-"""Bugs to plant where queues go that are not used; `planted_bugs` names them and their checkers."""
+"""Bugs to plant where queues go that are not used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.cluster.layout.changes import Change
 from penstock.cluster.layout.entries import QueueEntry
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager import idle_expiry
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch
 
 
 def uses_are_not_noted() -> Sequence[Patch]:
