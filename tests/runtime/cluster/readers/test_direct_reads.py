@@ -137,7 +137,7 @@ async def test_a_connection_that_ends_in_the_middle_loses_and_repeats_nothing(tm
         async for piece in queue.log().batches(direct=True, slice_bytes=5_000, in_flight=8):
             found += piece.bodies()
             if len(found) % 3 == 0:  # again and again, whenever there is a connection
-                for reader in list(door._readers.values()):
+                for reader in list(door.sessions):
                     reader.end()
             await asyncio.sleep(0)
         assert sorted(found) == BODIES

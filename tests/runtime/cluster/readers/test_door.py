@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.runtime.clocks.clock import WallClock
-from penstock.runtime.cluster import reader_server as reader_door
+from penstock.wire import reader_session
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
 from penstock.wire.messages import (
@@ -121,7 +121,7 @@ async def test_strangers_are_cut_off_and_told_nothing(
 
 @async_test
 async def test_strangers_keep_no_reader_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_door, "MAX_STRANGERS", 3)
+    monkeypatch.setattr(reader_session, "MAX_STRANGERS", 3)
     async with readable_cluster(tmp_path) as cluster:
         place = await cluster.place(await a_log(cluster, 1))
         silent = [await visitor(cluster) for _ in range(3)]

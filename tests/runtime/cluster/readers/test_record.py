@@ -10,7 +10,7 @@ import pytest
 from pyarrow import ipc
 
 import penstock
-from penstock.runtime.cluster import reader_server as reader_door
+from penstock.runtime.cluster import reader_server
 from penstock.runtime.cluster.reader_record import ACTION, ReaderRecord
 from penstock.wire.log_messages import LocateLog, LogPlace, LogSlice, ReadLog
 from penstock.wire.read_ticket import Holder, encode_holder
@@ -70,7 +70,7 @@ async def test_what_is_read_with_a_ticket_is_on_record_under_its_holder(tmp_path
 
 @async_test
 async def test_rows_are_written_while_a_reader_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_door, "ROW_SECONDS", 0.05)
+    monkeypatch.setattr(reader_server, "ROW_SECONDS", 0.05)
     async with readable_cluster(tmp_path) as cluster:
         queue = await a_log(cluster, 1)
         async with queue.log().messages(follow=True, direct=True) as messages:
@@ -93,13 +93,13 @@ async def test_reading_the_record_itself_leaves_no_rows(tmp_path: Path) -> None:
         own = cluster.client.queue("penstock.usage")
         door, record = cluster.node.readers, record_of(cluster)
         assert door is not None
-        for reader in list(door._readers.values()):
+        for reader in list(door.sessions):
             reader.end()
         await all_reported(cluster)
         written = record.totals().recorded
         assert await rows(cluster.client, direct=True)
         assert own.log().direct_bytes > 0
-        for reader in list(door._readers.values()):
+        for reader in list(door.sessions):
             reader.end()
         assert record.totals().recorded == written
 
@@ -113,7 +113,7 @@ async def test_who_reads_is_said_by_the_front_end_and_not_by_the_client(tmp_path
         place: LogPlace = await link.ask(LocateLog((await queue.describe()).queue_id, 0, mask), LogPlace)
         door = cluster.node.readers
         assert door is not None
-        holder = door.desk.check(place.ticket, door.now_ms()).holder
+        holder = door.sessions.desk.check(place.ticket, door.now_ms()).holder
         assert holder is not None
         assert (holder.account, holder.queue) == (ACCOUNT, CLICKS)
         assert holder.user != "somebody else"
@@ -133,7 +133,7 @@ async def test_rows_that_the_log_did_not_take_are_handed_on_by_the_next_process(
         early._sender = None
         holder = encode_holder(Holder(ACCOUNT, "early", CLICKS))
         one = await visitor(cluster)
-        one.show(door.desk.issue(place.partition_id, door.now_ms(), holder))
+        one.show(door.sessions.desk.issue(place.partition_id, door.now_ms(), holder))
         assert len(await one.answers()) == 1
         one.ask(ReadLog(place.partition_id, 1, 10))
         (answer,) = await one.answers()

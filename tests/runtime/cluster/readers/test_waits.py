@@ -122,7 +122,7 @@ async def test_what_is_too_much_is_refused_at_once_and_others_go_on(
         assert all(isinstance(one, LogSlice) for one in answers)
         for one in (again, other):
             await one.leave()
-        await until(lambda: len(door.waits) == 0)
+        await until(lambda: len(door.sessions.waits) == 0)
 
 
 @async_test

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.model.limits import KIBIBYTE
+from penstock.streams.writing import write_together
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import (
     HANDSHAKE_FRAME_BYTES,
@@ -26,7 +26,6 @@ from penstock.wire.handshake import (
 
 SERVICE = "peers"
 INTRODUCTION_SECONDS = 5.0
-JOIN_BYTES = 16 * KIBIBYTE
 _SIZE_BYTES = 4
 UNANSWERED_MS = 5_000
 """A connection whose other end acknowledges nothing for so long is given up by the kernel."""
@@ -159,12 +158,8 @@ class PeerConnection(asyncio.Protocol):
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends, in the order of calls."""
-        if self._transport is None:
-            return
-        if sum(map(len, buffers)) <= JOIN_BYTES:
-            self._transport.write(b"".join(buffers))
-        else:
-            self._transport.writelines(buffers)
+        if self._transport is not None:
+            write_together(self._transport, buffers, sum(map(len, buffers)))
 
     def end(self, why: str) -> None:
         """Cuts the connection and tells its owner, once."""
