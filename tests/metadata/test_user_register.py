@@ -337,7 +337,7 @@ async def test_a_store_whose_users_were_deleted_is_not_one_without_users(tmp_pat
 
 
 @async_test
-async def test_the_last_user_leaves_an_open_door_where_an_administrator_deletes_it(tmp_path: Path) -> None:
+async def test_the_last_user_leaves_an_open_server_where_an_administrator_deletes_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.create("ada", root=True)
     running = await world.front_end()

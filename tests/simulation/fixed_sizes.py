@@ -115,7 +115,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.layout.capacity.FULL_SHARE",
     ),
     "a promise that checkers measure by": (
-        "cluster.manager.office.LEASE_MS",
+        "cluster.manager.candidate.LEASE_MS",
         "cluster.membership.campaign.RENEWALS_PER_LEASE",
         "cluster.membership.held_lease.SPARE_MS",
         "cluster.membership.node_lease.LEASE_MS",

@@ -8,9 +8,13 @@ from penstock.wire.frame_gathering import LONE_TURNS, FrameGathering
 
 def turn(gathering: FrameGathering, *frames: bytes) -> tuple[list[bytes], list[Buffer]]:
     """The frames of one turn: those written at once, and what is written when it ends."""
-    assert gathering.is_between_turns
-    at_once = [frame for frame in frames if gathering.add([frame])]
-    assert not gathering.is_between_turns
+    starts = []
+    at_once = []
+    for frame in frames:
+        starts.append(gathering.is_between_turns)
+        if gathering.add([frame]):
+            at_once.append(frame)
+    assert starts == [True, *[False] * (len(frames) - 1)]
     return at_once, gathering.end_turn()
 
 

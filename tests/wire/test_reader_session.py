@@ -7,19 +7,19 @@ import pytest
 from penstock.wire.frames import encode_frame
 from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import ListQueues, Ping, Request, encode_message
-from penstock.wire.read_ticket import LIFETIME_MS, TicketDesk, TicketError
+from penstock.wire.read_ticket import LIFETIME_MS, TicketError, TicketSeal
 from penstock.wire.reader_session import MAX_STRANGERS, ReaderSession, ReaderSessions
 from penstock.wire.reader_waits import READS_A_CONNECTION
 
 NOW_MS = 1_700_000_000_000
-DESK = TicketDesk(b"what the processes of this cluster know")
+SEAL = TicketSeal(b"what the processes of this cluster know")
 PARTITION = 17
 
 
 def ready() -> ReaderSession:
     """A session that was shown a ticket."""
-    session = ReaderSessions[str](DESK, 99).begin("127.0.0.1")
-    (frame,) = session.feed(b"".join(encode_frame(0, DESK.issue(PARTITION, NOW_MS))))
+    session = ReaderSessions[str](SEAL, 99).begin("127.0.0.1")
+    (frame,) = session.feed(b"".join(encode_frame(0, SEAL.issue(PARTITION, NOW_MS))))
     assert session.show(frame, NOW_MS).partition == PARTITION
     return session
 
@@ -51,8 +51,8 @@ def test_other_requests_end_the_connection(request_: Request, sentence: str) -> 
 
 
 def test_an_ended_ticket_is_not_taken() -> None:
-    session = ReaderSessions[str](DESK, 99).begin("127.0.0.1")
-    (frame,) = session.feed(b"".join(encode_frame(0, DESK.issue(PARTITION, NOW_MS))))
+    session = ReaderSessions[str](SEAL, 99).begin("127.0.0.1")
+    (frame,) = session.feed(b"".join(encode_frame(0, SEAL.issue(PARTITION, NOW_MS))))
     with pytest.raises(TicketError, match="has ended"):
         session.show(frame, NOW_MS + LIFETIME_MS)
     assert session.ticket is None
@@ -67,7 +67,7 @@ def test_reads_beyond_the_bound_are_refused_until_others_are_answered() -> None:
 
 
 def test_readers_are_numbered_downwards_and_strangers_give_way() -> None:
-    sessions = ReaderSessions[str](DESK, 99)
+    sessions = ReaderSessions[str](SEAL, 99)
     assert [sessions.connected(name) for name in ("a", "b", "c")] == [None] * 3
     assert [sessions.admitted("a"), sessions.admitted("b")] == [99, 98]
     assert (len(sessions), sorted(sessions), sessions.find(98)) == (2, ["a", "b", "c"], "b")

@@ -48,9 +48,9 @@ class FramedConnection(asyncio.Protocol):
         self._handshake = handshake
         self._gathering = FrameGathering(gathers=gathers)
         self._reader = FrameReader() if handshake is None else FrameReader(HANDSHAKE_FRAME_BYTES)
-        self._introduced: asyncio.Future[None] = loop.create_future()
+        self._authenticated: asyncio.Future[None] = loop.create_future()
         if handshake is None:
-            self._introduced.set_result(None)
+            self._authenticated.set_result(None)
         self._transport: asyncio.Transport | None = None
         self._room: asyncio.Future[None] | None = None
         self.heard = True
@@ -85,7 +85,7 @@ class FramedConnection(asyncio.Protocol):
             if handshake.done:
                 self._handshake = None
                 self._reader.allow(limits.FRAME_BYTES)
-                self._introduced.set_result(None)
+                self._authenticated.set_result(None)
                 return frames[place + 1 :]
         return ()
 
@@ -108,9 +108,9 @@ class FramedConnection(asyncio.Protocol):
 
     # -- the owner's side ------------------------------------------------------------------------------------
 
-    async def introduced(self) -> None:
+    async def authenticated(self) -> None:
         """Returns when both sides have proven what they must; raises why the connection ended instead."""
-        await asyncio.shield(self._introduced)
+        await asyncio.shield(self._authenticated)
 
     @property
     def secure(self) -> bool:
@@ -188,7 +188,7 @@ class FramedConnection(asyncio.Protocol):
         self.resume_writing()
         if error is not None:
             transport.abort()
-        if not self._introduced.done():
-            self._introduced.set_exception(error or ConnectionError("it closed the connection"))
-            self._introduced.exception()  # nobody may be waiting for it
+        if not self._authenticated.done():
+            self._authenticated.set_exception(error or ConnectionError("it closed the connection"))
+            self._authenticated.exception()  # nobody may be waiting for it
         self.receiver.connection_lost(self, error)

@@ -15,7 +15,7 @@ from penstock.model.batch import Buffer
 from penstock.wire.frames import Frame, FrameReader
 from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import Ping
-from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
+from penstock.wire.read_ticket import ReadTicket, TicketError, TicketSeal
 from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
 from penstock.wire.strangers import Strangers
 
@@ -33,9 +33,9 @@ Reader = TypeVar("Reader")
 class ReaderSessions(Generic[Reader]):
     """All connections of readers to one node, by number where they have shown a ticket."""
 
-    def __init__(self, desk: TicketDesk, first_number: int) -> None:
+    def __init__(self, seal: TicketSeal, first_number: int) -> None:
         """Readers are numbered downwards from the first number."""
-        self.desk = desk
+        self.seal = seal
         self.waits = ReaderWaits()
         self._readers: dict[int, Reader] = {}
         self._strangers: Strangers[Reader] = Strangers(MAX_STRANGERS)
@@ -74,15 +74,15 @@ class ReaderSessions(Generic[Reader]):
 
     def begin(self, peer: str) -> ReaderSession:
         """The session of a connection from this address."""
-        return ReaderSession(self.desk, self.waits, peer)
+        return ReaderSession(self.seal, self.waits, peer)
 
 
 class ReaderSession:
     """What one connection says. Every method that takes something raises `TicketError` for what ends the connection."""
 
-    def __init__(self, desk: TicketDesk, waits: ReaderWaits, peer: str) -> None:
+    def __init__(self, seal: TicketSeal, waits: ReaderWaits, peer: str) -> None:
         self.ticket: ReadTicket | None = None
-        self._desk = desk
+        self._seal = seal
         self._waits = waits
         self._peer = peer
         self._frames = FrameReader(FRAME_BYTES)
@@ -95,7 +95,7 @@ class ReaderSession:
 
     def show(self, frame: Frame, now_ms: int) -> ReadTicket:
         """The first frame: the ticket."""
-        ticket = self.ticket = self._desk.check(frame.head, now_ms)
+        ticket = self.ticket = self._seal.check(frame.head, now_ms)
         holder = ticket.holder
         self._reads = self._waits.begin((holder.account, holder.user) if holder is not None else self._peer)
         return ticket

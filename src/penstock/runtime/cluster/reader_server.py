@@ -22,7 +22,7 @@ from penstock.runtime.native.bad_connections import BadConnections
 from penstock.streams.writing import write_together
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, encode_message
-from penstock.wire.read_ticket import TicketDesk, TicketError
+from penstock.wire.read_ticket import TicketError, TicketSeal
 from penstock.wire.reader_session import ReaderSession, ReaderSessions
 from penstock.wire.session_sides import Handler
 
@@ -57,7 +57,7 @@ class ReaderServer:
     def __init__(
         self,
         driver: Handler,
-        desk: TicketDesk,
+        seal: TicketSeal,
         now_ms: Callable[[], int],
         *,
         hello_timeout_ms: int,
@@ -69,7 +69,7 @@ class ReaderServer:
         self.now_ms = now_ms
         self.hello_seconds = hello_timeout_ms / 1000
         self.write_buffer_bytes = write_buffer_bytes
-        self.sessions: ReaderSessions[Reader] = ReaderSessions(desk, FIRST_READER)
+        self.sessions: ReaderSessions[Reader] = ReaderSessions(seal, FIRST_READER)
         self._server: Listener | None = None
         self._refused = 0
         self._sent_bytes = 0
@@ -174,7 +174,7 @@ class Reader(asyncio.Protocol):
         try:
             frames = self._session.feed(data)
             if frames and self._session.ticket is None:
-                self._introduce(frames[0])
+                self._take_ticket(frames[0])
                 frames = frames[1:]
             if frames:
                 self._read(frames)
@@ -196,7 +196,7 @@ class Reader(asyncio.Protocol):
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _introduce(self, frame: Frame) -> None:
+    def _take_ticket(self, frame: Frame) -> None:
         server = self._server
         now_ms = server.now_ms()
         ticket = self._session.show(frame, now_ms)

@@ -1,4 +1,4 @@
-"""A broker: a node over a real directory, its driver, its server and its front door, in a written order.
+"""A broker: a node over a real directory, its driver, its native server and its SQS server, in a written order.
 
 Opening:
   1. its socket is bound, not yet listening: a port in use is found before anything is read. Others than this machine may
@@ -6,12 +6,12 @@ Opening:
   2. the directory is taken and locked, the journal is replayed
   3. the driver starts its threads, and the clock its own where a daemon keeps the time
   4. users and other metadata are read
-  5. the record of usage begins; the front door opens (see there), and the one for monitoring, linked to the node without
+  5. the record of usage begins; the SQS server opens (see there), and the one for monitoring, linked to the node without
      a socket
-  6. the server listens, with the native protocol's door behind it: the first request finds everything in place
+  6. the server listens, with the native guard behind it: the first request finds everything in place
 
 Closing:
-  1. monitoring and the front door close: their requests are finished while the node is still there
+  1. monitoring and the SQS server close: their requests are finished while the node is still there
   2. the listening socket is closed, requests are no longer read; the record of usage is handed on to its log
   3. what was handled is flushed and answered; jobs under way end
   4. the node is closed: its journal is marked as closed well
@@ -170,7 +170,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         trusted_proxies=config.native_trusted_proxies,
     )
     loop = asyncio.get_running_loop()
-    doors: list[NativeGuard] = []
+    guards: list[NativeGuard] = []
 
     def congestion_changed(congested: bool) -> None:
         server.congestion_changed(congested)
@@ -184,7 +184,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         broker.link.close("the server has failed")
 
     def write(connection: int, buffers: list[Buffer]) -> None:
-        doors[0].write(connection, buffers)
+        guards[0].write(connection, buffers)
 
     driver = Driver(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
     address = Address(config.listen.host, listener.getsockname()[1])
@@ -205,7 +205,7 @@ async def open_broker(config: ServeConfig) -> Broker:
             server, shared, names, config.listen, config.sqs_failed_signatures, clock.now_ms
         )
         guard.inside = driver
-        doors.append(guard)
+        guards.append(guard)
         await server.start(guard, listener)
     except BaseException:
         listener.close()

@@ -6,7 +6,7 @@ Opening:
   3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
   4. the native protocol listens, and the port for readers with tickets where there is one: whoever asks is told `not-primary`
      until the layout says otherwise
-  5. the node stands for the office of the cluster's manager
+  5. the node stands for election as the cluster's manager
 
 Closing goes the other way round: the node first hands over what it leads, so that nobody has to be elected, and leaves the
 layout, so that others do not wait for it while it finishes.
@@ -47,7 +47,7 @@ from penstock.runtime.cluster.peers.layout_follower import LayoutFollower
 from penstock.runtime.cluster.peers.peer_links import PeerLinks
 from penstock.runtime.cluster.peers.registration import Registration
 from penstock.runtime.cluster.peers.shutdown import shut_down
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.cluster.reader_record import ReaderRecord
 from penstock.runtime.cluster.reader_server import ReaderServer
 from penstock.runtime.cluster.store import cluster_certificate, cluster_secret, open_cluster_store
@@ -63,7 +63,7 @@ from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
 from penstock.runtime.processes.listening import SettingError, StartError, bind
-from penstock.wire.read_ticket import TicketDesk
+from penstock.wire.read_ticket import TicketSeal
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     listener, peers_listener, *reader_listener = listeners = _bind_all(wanted)
     try:
         known = await _known_entries(store)
-        await introduce([entry for entry in known[0] if entry.node != name], secret, tls)
+        await check_reachability([entry for entry in known[0] if entry.node != name], secret, tls)
         disk, node, clock, node_clock = open_engine(
             config,
             lambda store, environment, now_ms: ReplicatedNode(
@@ -282,7 +282,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         service.reader_record = ReaderRecord(f"{disk.directory}/usage", name)
         service.readers = ReaderServer(
             driver,
-            TicketDesk(secret),
+            TicketSeal(secret),
             clock.now_ms,
             hello_timeout_ms=config.hello_timeout_ms,
             write_buffer_bytes=config.write_buffer_bytes,
@@ -328,13 +328,13 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         await service.join(registration, clock.now_ms)
         if service.reader_record is not None:
             service.reader_record.start(make_link())
-        door = service.readers
+        readers = service.readers
         service.link = LocalLink(driver, loop)
         sight = NodeSight(
             service.link,
             clock,
             usage=service.reader_record.totals if service.reader_record is not None else None,
-            readers=(lambda: door.totals) if door is not None else None,
+            readers=(lambda: readers.totals) if readers is not None else None,
         )
         service.monitoring = await open_monitoring(config, sight)
     except BaseException:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout.decoder import Trouble
+from penstock.cluster.layout.decoder import ReadFailure
 from penstock.cluster.layout.entries import QueueEntry, decode_partition, encode, partition_key
 from penstock.cluster.layout.partition_settings import carried, settings_of_partition
 from penstock.model.batch import Buffer
@@ -71,8 +71,10 @@ def sends_by_name() -> Sequence[Patch]:
     """What is sent to a queue that was deleted goes to the next one of its name."""
     names: dict[int, str] = {}
 
-    def take_queue(self: ClusterMap, name: str, entry: QueueEntry | None, trouble: Trouble | None) -> None:
-        real(self, name, entry, trouble)
+    def take_queue(
+        self: ClusterMap, name: str, entry: QueueEntry | None, failure: ReadFailure | None
+    ) -> None:
+        real(self, name, entry, failure)
         if entry is not None:
             names[entry.queue_id] = entry.name
 

@@ -9,7 +9,7 @@ from penstock.backend.node import whole_state
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.node.follower import cutting
 from penstock.replication.primary_secondary.node.follower.cutting import Cutter
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.simulation.patching import Patch
 from tests.simulation.planted.patches import forget_producers
 
@@ -17,8 +17,8 @@ from tests.simulation.planted.patches import forget_producers
 def cuts_one_too_many() -> Sequence[Patch]:
     """A replica cuts the last record that it has in common with its primary too; it is sent that one again."""
 
-    def cut(self: Cutter, followed: FollowedPartition, last: int) -> None:
-        real(self, followed, max(1, last - 1))
+    def cut(self: Cutter, follower_state: FollowerState, last: int) -> None:
+        real(self, follower_state, max(1, last - 1))
 
     real = Cutter.cut
     return [(Cutter, "cut", cut)]

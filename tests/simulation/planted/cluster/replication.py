@@ -18,7 +18,7 @@ from penstock.replication.primary_secondary.core.epochs import EpochHistory
 from penstock.replication.primary_secondary.core.primary import Primary
 from penstock.replication.primary_secondary.core.secondary import Secondary
 from penstock.replication.primary_secondary.node.follower.follower import Follower
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.replication.primary_secondary.node.layout_view import KnownEntry
 from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
@@ -125,7 +125,7 @@ def _compares_lengths() -> Sequence[Patch]:
 def _obeys_old_epochs() -> Sequence[Patch]:
     """Replicas forget which epoch they have heard of; primaries still hear that they are deposed."""
 
-    def obeys(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+    def obeys(self: Follower, follower_state: FollowerState, stream: PeerStream, epoch: int) -> bool:
         return True
 
     def judge(self: Secondary, epoch: int, previous: int, previous_epoch: int, count: int) -> Any:
@@ -155,11 +155,11 @@ def _elects_anybody() -> Sequence[Patch]:
 def _does_not_fence() -> Sequence[Patch]:
     """Replicas take what an old primary sends, and primaries do not hear that they are deposed."""
 
-    def obeys(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+    def obeys(self: Follower, follower_state: FollowerState, stream: PeerStream, epoch: int) -> bool:
         return True
 
-    def follows(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
-        return followed.cutting is None
+    def follows(self: Follower, follower_state: FollowerState, stream: PeerStream, epoch: int) -> bool:
+        return follower_state.cutting is None
 
     def judge(self: Secondary, epoch: int, previous: int, previous_epoch: int, count: int) -> Any:
         known, self.known_epoch = self.known_epoch, 0
@@ -167,10 +167,10 @@ def _does_not_fence() -> Sequence[Patch]:
         self.known_epoch = known
         return judgement
 
-    def note(self: Follower, stream: PeerStream, followed: FollowedPartition, body_bytes: int) -> None:
-        leader, followed.leader = followed.leader, stream.node
-        note_real(self, stream, followed, body_bytes)
-        followed.leader = leader
+    def note(self: Follower, stream: PeerStream, follower_state: FollowerState, body_bytes: int) -> None:
+        leader, follower_state.leader = follower_state.leader, stream.node
+        note_real(self, stream, follower_state, body_bytes)
+        follower_state.leader = leader
 
     def stand_down(self: Leader, partition_id: int, why: str) -> None:
         if "leads epoch" not in why and "knows epoch" not in why:

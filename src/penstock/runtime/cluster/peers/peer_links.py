@@ -129,7 +129,7 @@ class PeerLinks:
 
     # -- connections -----------------------------------------------------------------------------------------
 
-    def introduced(self, connection: PeerConnection) -> bool:
+    def authenticated(self, connection: PeerConnection) -> bool:
         """Both ends have proven who they are."""
         name = connection.peer
         if not self._streams.named(connection, name) or name is None:

@@ -19,13 +19,13 @@ from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import ReadOffer, RoutingContext
 from penstock.routing.router import route
 from penstock.steps.step import Look, Stored
-from penstock.wire.log_messages import LocateLog, LogPlace
-from penstock.wire.read_ticket import LIFETIME_MS, Holder, ReadTicket, TicketDesk, encode_holder
+from penstock.wire.log_messages import LocateLog, LogAddress
+from penstock.wire.read_ticket import LIFETIME_MS, Holder, ReadTicket, TicketSeal, encode_holder
 
 SETTINGS = QueueSettings(consumption="log", partitions=2)
 QUEUE_ID, FIRST, SECOND = 7, 8, 9
 NOW_MS = 1_700_000_000_000
-DESK = TicketDesk(b"what the processes of this cluster know")
+SEAL = TicketSeal(b"what the processes of this cluster know")
 
 
 def partition(number: int, ordinal: int, primary: str | None, serving: int = 3) -> PartitionEntry:
@@ -57,16 +57,16 @@ def context(*, offered: bool = True) -> RoutingContext:
         known.apply(partition_key(entry.partition), encode(entry))
     made = RoutingContext(known, producer=1, now_ms=lambda: NOW_MS, load=lambda _: 0.0)
     if offered:
-        made.offer = ReadOffer(DESK, lambda: "an authority", lambda host: f"name at {host}")
+        made.offer = ReadOffer(SEAL, lambda: "an authority", lambda host: f"name at {host}")
     return made
 
 
-def place(context: RoutingContext, ordinal: int = 0, queue_id: int = QUEUE_ID) -> LogPlace:
+def place(context: RoutingContext, ordinal: int = 0, queue_id: int = QUEUE_ID) -> LogAddress:
     steps = route(context, LocateLog(queue_id, ordinal), b"")
     with pytest.raises(StopIteration) as end:
         next(steps)  # nobody has to be asked
     answer = end.value.value.answer
-    assert isinstance(answer, LogPlace)
+    assert isinstance(answer, LogAddress)
     return answer
 
 
@@ -74,7 +74,7 @@ def test_it_is_at_the_node_that_leads_the_partition() -> None:
     found = place(context())
     assert (found.address, found.partition_id, found.authority) == ("a:3", FIRST, "an authority")
     assert found.certified_name == "name at a"
-    assert DESK.check(found.ticket, NOW_MS) == ReadTicket(FIRST, NOW_MS + LIFETIME_MS)
+    assert SEAL.check(found.ticket, NOW_MS) == ReadTicket(FIRST, NOW_MS + LIFETIME_MS)
 
 
 def test_the_ticket_says_who_asked() -> None:
@@ -82,24 +82,24 @@ def test_the_ticket_says_who_asked() -> None:
     steps = route(context(), LocateLog(QUEUE_ID, 0, encode_holder(holder)), b"")
     with pytest.raises(StopIteration) as end:
         next(steps)
-    assert DESK.check(end.value.value.answer.ticket, NOW_MS).holder == holder
+    assert SEAL.check(end.value.value.answer.ticket, NOW_MS).holder == holder
 
 
 def test_it_is_nowhere_else_where_that_node_takes_no_readers() -> None:
-    assert place(context(), 1) == LogPlace()
+    assert place(context(), 1) == LogAddress()
 
 
 def test_it_is_nowhere_else_where_nobody_leads_or_lives_or_offers() -> None:
     without_leader = context()
     without_leader.map.apply(partition_key(FIRST), encode(partition(FIRST, 0, None)))
-    assert place(without_leader) == LogPlace()
+    assert place(without_leader) == LogAddress()
     not_yet = context()
     not_yet.map.apply(partition_key(FIRST), encode(partition(FIRST, 0, "a", serving=2)))
-    assert place(not_yet) == LogPlace()
+    assert place(not_yet) == LogAddress()
     dead = context()
     dead.map.apply(node_key("a"), None)
-    assert place(dead) == LogPlace()
-    assert place(context(offered=False)) == LogPlace()
+    assert place(dead) == LogAddress()
+    assert place(context(offered=False)) == LogAddress()
 
 
 def test_there_are_no_tickets_for_a_queue_that_is_not_there() -> None:

@@ -1,4 +1,4 @@
-"""The door of a node for readers: a ticket opens it for one partition, and nothing else does."""
+"""A node's server for readers: with a ticket one partition is read, and nothing else is answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from penstock.runtime.clocks.clock import WallClock
 from penstock.wire import reader_session
 from penstock.wire.frames import FrameReader, encode_frame
-from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
+from penstock.wire.log_messages import LogAddress, LogSlice, ReadLog
 from penstock.wire.messages import (
     DescribeNode,
     FindOffset,
@@ -24,14 +24,14 @@ from penstock.wire.messages import (
     decode_answer,
     encode_message,
 )
-from penstock.wire.read_ticket import LIFETIME_MS, TICKET_BYTES, TicketDesk
+from penstock.wire.read_ticket import LIFETIME_MS, TICKET_BYTES, TicketSeal
 from tests.runtime.cluster.readers.cluster import SECRET, Readable, readable_cluster
 from tests.runtime.cluster.readers.test_direct_reads import a_log
 from tests.runtime.harness import async_test
 
 
 class Visitor:
-    """Somebody at the door, who says any bytes."""
+    """A client that sends any bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -95,10 +95,10 @@ STRANGERS = {
     "a greeting": b"".join(encode_frame(1, encode_message(Hello([1], "me")))),
     "zeros as a ticket": b"".join(encode_frame(0, bytes(TICKET_BYTES))),
     "a ticket of another cluster": b"".join(
-        encode_frame(0, TicketDesk(b"what others know").issue(1, WallClock().now_ms()))
+        encode_frame(0, TicketSeal(b"what others know").issue(1, WallClock().now_ms()))
     ),
     "a ticket that has ended": b"".join(
-        encode_frame(0, TicketDesk(SECRET.encode()).issue(1, WallClock().now_ms() - LIFETIME_MS))
+        encode_frame(0, TicketSeal(SECRET.encode()).issue(1, WallClock().now_ms() - LIFETIME_MS))
     ),
 }
 
@@ -108,13 +108,13 @@ async def test_strangers_are_cut_off_and_told_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with readable_cluster(tmp_path) as cluster:
-        door = cluster.node.readers
-        assert door is not None
+        server = cluster.node.readers
+        assert server is not None
         for count, said in enumerate(STRANGERS.values(), 1):
             one = await visitor(cluster)
             one.say(said)
             assert await one.answers() == []
-            assert door.totals == (0, count, 0)
+            assert server.totals == (0, count, 0)
             await one.leave()
         assert caplog.text.count("refused 127.0.0.1") == 1  # clients cannot fill the log
 
@@ -147,7 +147,7 @@ async def test_who_says_nothing_is_cut_off(tmp_path: Path) -> None:
         await one.leave()
 
 
-def beyond(place: LogPlace, other: LogPlace) -> list[Request]:
+def beyond(place: LogAddress, other: LogAddress) -> list[Request]:
     """What a ticket for a place is not good for."""
     return [
         ReadLog(other.partition_id, 1),
@@ -186,7 +186,7 @@ async def test_the_connection_ends_with_the_ticket(tmp_path: Path) -> None:
         assert cluster.node.readers is not None
         cluster.node.readers.now_ms = lambda: LIFETIME_MS - 100  # so long is left, whenever it is shown
         one = await visitor(cluster)
-        one.show(TicketDesk(SECRET.encode()).issue(place.partition_id, 0))
+        one.show(TicketSeal(SECRET.encode()).issue(place.partition_id, 0))
         assert len(await one.answers()) == 1
         end = (await queue.log().bounds()).end
         one.ask(ReadLog(place.partition_id, end, wait_ms=60_000))
@@ -212,6 +212,6 @@ async def test_a_ticket_of_a_queue_that_was_deleted_reads_nothing_of_the_next(tm
 
 
 def test_tickets_are_not_shown_where_answers_are() -> None:
-    place = LogPlace("127.0.0.1:1", b"a secret", 5, "")
+    place = LogAddress("127.0.0.1:1", b"a secret", 5, "")
     assert "secret" not in repr(place)
     assert "secret" not in str(place)

@@ -1,22 +1,22 @@
-"""Errands: what is begun before the test that wants to know what came of it, and goes on beside other tests in two lanes.
+"""Work in the background: it begins before the test that needs its result, and goes on beside other tests in two lanes.
 
 A Java that starts, a cluster that comes up and a job that is to be killed mostly wait, or use a processor that is free. They
 are begun with the first test of the pipeline:
 
     def rows_written(directory: Path, broker: Broker) -> int: ...
 
-    @pytest.mark.errand(work=rows_written)
-    def test_it_wrote_some(errand: Future[int]) -> None:
-        assert errand.result() > 0
+    @pytest.mark.background(work=rows_written)
+    def test_it_wrote_some(background: Future[int]) -> None:
+        assert background.result() > 0
 
-A test that keeps the session busy for long, and alters nothing that others see, is an errand as a whole:
+A test that keeps the session busy for long, and alters nothing that others see, is background work as a whole:
 
     @pytest.mark.beside
     def test_long_sums(spark: SparkSession, tmp_path: Path) -> None: ...
 
-It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see have the
+It may want the session, the broker, a directory, and background work that it waits for. Tests that alter what others see have the
 session for themselves: all that patch something, and those that are marked as `alone`. While one of them runs, none runs beside.
-They come first, so that none of them has to wait. Tests with errands come last, and wait where it takes longer.
+They come first, so that none of them has to wait. Tests with background work come last, and wait where it takes longer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LANES = 2
 MARKS = {
-    "errand(work=...)": "work is begun with the first test of the pipeline",
+    "background(work=...)": "work is begun with the first test of the pipeline",
     "beside": "the test runs beside others in the session",
     "alone": "the test alters what others in the session see, or looks at what they alter",
 }
@@ -45,7 +45,7 @@ Work = Callable[[Path, Broker], Any]
 
 
 def in_order(items: list[pytest.Item], directory: Path) -> None:
-    """Of the tests below a directory: first those that run alone, last those with errands. All others stay where they are."""
+    """Of the tests below a directory: first those that run alone, last those with background_work. All others stay where they are."""
     places = [place for place, item in enumerate(items) if directory in item.path.parents]
     for place, item in zip(places, sorted((items[place] for place in places), key=_turn), strict=True):
         items[place] = item
@@ -57,7 +57,7 @@ def is_alone(item: pytest.Item) -> bool:
 
 
 def is_beside(item: pytest.Item) -> bool:
-    """Whether the test as a whole is an errand."""
+    """Whether the test as a whole is an background."""
     return item.get_closest_marker("beside") is not None
 
 
@@ -100,14 +100,14 @@ GATE = Gate()
 """Of this process: what a test patches is seen by all its threads."""
 
 
-class Errands:
+class BackgroundWork:
     """What was begun, and what came of it. Each has a directory of its own."""
 
     def __init__(self, items: list[pytest.Item], directories: pytest.TempPathFactory) -> None:
         self._works = list(dict.fromkeys(work for item in items if (work := _work_of(item)) is not None))
         self._tests = [item for item in items if is_beside(item)]
         self._directories = directories
-        self._lanes = ThreadPoolExecutor(LANES, "errands")
+        self._lanes = ThreadPoolExecutor(LANES, "background")
         self._begun: dict[object, Future[Any]] = {}
 
     def __bool__(self) -> bool:
@@ -116,7 +116,7 @@ class Errands:
     def begin(self, broker: Broker) -> None:
         """Those that use no session."""
         for work in self._works:
-            self._begun[work] = self._lanes.submit(work, self._directories.mktemp("errand"), broker)
+            self._begun[work] = self._lanes.submit(work, self._directories.mktemp("background"), broker)
 
     def begin_beside(self, spark: Callable[[], SparkSession], broker: Broker) -> None:
         """Those that do, unless they were begun before. The session is asked for when there is one of them."""
@@ -127,12 +127,12 @@ class Errands:
             directory = self._directories.mktemp("beside")
             given = {"spark": spark(), "broker": broker, "tmp_path": directory, **parameters}
             if (work := _work_of(test)) is not None:
-                given["errand"] = self._begun[work]  # which is before it in the lanes
+                given["background"] = self._begun[work]  # which is before it in the lanes
             wanted = {name: given[name] for name in test._fixtureinfo.argnames}
             self._begun[test.nodeid] = self._lanes.submit(_in_session, spark(), test.obj, wanted)
 
     def of(self, test: pytest.Item) -> Future[Any]:
-        """What will come of the errand of a test."""
+        """The result of the background work of a test."""
         return self._begun[test.nodeid if is_beside(test) else _work_of(test)]
 
     def end(self) -> None:
@@ -153,5 +153,5 @@ def _turn(item: pytest.Item) -> int:
 
 
 def _work_of(item: pytest.Item) -> Work | None:
-    mark = item.get_closest_marker("errand")
+    mark = item.get_closest_marker("background")
     return None if mark is None else mark.kwargs["work"]

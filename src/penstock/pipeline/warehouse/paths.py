@@ -32,7 +32,7 @@ LOCKS = "_locks"
 CHECKPOINTS = "_checkpoints"
 
 
-class BatchPlace(NamedTuple):
+class BatchPath(NamedTuple):
     """The directory of a batch in a table."""
 
     table: str

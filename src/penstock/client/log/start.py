@@ -28,14 +28,14 @@ WhenGone = Literal["fail", "earliest"]
 """What a reader does when the log has let go of what it wants: raise `OffsetGone`, or go on where the log begins."""
 
 
-def check_place(start: Start | None, from_time: Moment | None) -> None:
+def check_start(start: Start | None, from_time: Moment | None) -> None:
     """Raises with the argument that names no place."""
     if start is not None and from_time is not None:
         raise refused("give a start or a from_time, not both")
     if isinstance(start, Mapping):
         for partition, place in start.items():
             check_partition(partition)
-            check_place(place, None)
+            check_start(place, None)
             if isinstance(place, int) and partition_of(place) != partition:
                 raise refused(
                     f"message {place} is of partition {partition_of(place)}, not {partition}: take numbers from "

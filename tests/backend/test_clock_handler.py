@@ -29,7 +29,7 @@ class Clock:
     def __call__(self) -> ClockInterval | None:
         return self.known
 
-    def desk(self, process: int = 5) -> ClockHandler:
+    def handler(self, process: int = 5) -> ClockHandler:
         return ClockHandler(self, "chrony", 150, process)
 
 
@@ -45,37 +45,37 @@ def readings(output: list[tuple[int, list[Buffer]]]) -> list[tuple[int, int, Clo
 
 def test_a_reading_tells_when_the_question_came_and_when_the_answer_left() -> None:
     clock = Clock()
-    desk = clock.desk()
-    desk.ask(1, 77)
+    handler = clock.handler()
+    handler.ask(1, 77)
     clock.known = around(START_US + 500, 20)
-    assert desk.take({1: True}) == [
+    assert handler.take({1: True}) == [
         (1, 77, ClockReading(START_US - 10, START_US + 10, START_US + 480, START_US + 520, 150, "chrony"))
     ]
-    assert desk.take({1: True}) == []
+    assert handler.take({1: True}) == []
 
 
 def test_who_has_gone_is_not_answered() -> None:
-    desk = Clock().desk()
-    desk.ask(1, 77)
-    desk.ask(2, 78)
-    assert [(connection, request) for connection, request, _ in desk.take({2: True})] == [(2, 78)]
+    handler = Clock().handler()
+    handler.ask(1, 77)
+    handler.ask(2, 78)
+    assert [(connection, request) for connection, request, _ in handler.take({2: True})] == [(2, 78)]
 
 
 def test_a_server_that_does_not_know_the_time_says_so() -> None:
     clock = Clock()
     clock.known = None
-    desk = clock.desk()
-    desk.ask(1, 77)
-    assert desk.take({1: True}) == [(1, 77, ClockReading(0, 0, 0, 0, 150, "chrony"))]
+    handler = clock.handler()
+    handler.ask(1, 77)
+    assert handler.take({1: True}) == [(1, 77, ClockReading(0, 0, 0, 0, 150, "chrony"))]
     with pytest.raises(PenstockError, match="chrony has not answered yet") as refused:
-        desk.take_ids(1)
+        handler.take_ids(1)
     assert refused.value.code is ErrorCode.CLOCK_UNCERTAIN
 
 
 @pytest.mark.parametrize("count", [0, -1, limits.IDS_PER_REQUEST + 1])
 def test_ids_are_taken_in_reasonable_numbers(count: int) -> None:
     with pytest.raises(PenstockError, match="take 1 to 100000"):
-        Clock().desk().take_ids(count)
+        Clock().handler().take_ids(count)
 
 
 @given(st.lists(st.tuples(st.integers(-2_000, 2_000), st.integers(1, 50)), min_size=1, max_size=20))
@@ -83,13 +83,13 @@ def test_ids_rise_whatever_the_clock_does_and_say_how_far_they_may_be_off(
     steps: list[tuple[int, int]],
 ) -> None:
     clock = Clock()
-    desk = clock.desk()
+    handler = clock.handler()
     now_us = START_US
     ids: list[TimestampId] = []
     for step_us, count in steps:
         now_us += step_us
         clock.known = around(now_us, 30)
-        taken = desk.take_ids(count)
+        taken = handler.take_ids(count)
         assert abs(taken.time_us - now_us) + 30 <= taken.uncertainty_us
         ids += IdRange(TimestampId(taken.time_us, taken.process, taken.counter), taken.count).ids()
     assert ids == sorted(set(ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event, Thread
 
-from tests.pipeline.errands import Gate
+from tests.pipeline.background_work import Gate
 
 
 def test_who_is_alone_waits_for_those_beside_and_they_wait_for_it() -> None:

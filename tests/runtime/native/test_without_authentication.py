@@ -1,4 +1,4 @@
-"""What the door of the native protocol does not let guests and strangers get away with. A real server, raw connections."""
+"""What the native guard does not allow clients that are not authenticated, or whose users may not. A real server, raw connections."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from penstock.wire.messages import (
     encode_message,
 )
 from tests.runtime.harness import RawClient, async_test, small_config, until
-from tests.runtime.native.test_users import ORDERS, House, Someone, house, policy
+from tests.runtime.native.test_users import ORDERS, Someone, UserServer, policy, serving_users
 
 NONCE = b"n" * 32
 
 
-async def challenged(there: House, key: str) -> tuple[RawClient, bytes]:
+async def challenged(there: UserServer, key: str) -> tuple[RawClient, bytes]:
     """Somebody who has shown a key and has to prove it."""
     client = await RawClient.connect(there.server.port, hello=False)
     challenge = await client.ask(Hello([1], "me", key, NONCE))
@@ -41,7 +41,7 @@ async def challenged(there: House, key: str) -> tuple[RawClient, bytes]:
     return client, challenge.nonce
 
 
-async def raw(there: House, someone: Someone) -> RawClient:
+async def raw(there: UserServer, someone: Someone) -> RawClient:
     """A connection of a user."""
     client, nonce = await challenged(there, someone.access_key)
     proof = client_proof(someone.secret_key, someone.access_key, nonce, NONCE)
@@ -49,7 +49,7 @@ async def raw(there: House, someone: Someone) -> RawClient:
     return client
 
 
-async def guessed(there: House, key: str) -> Answer:
+async def guessed(there: UserServer, key: str) -> Answer:
     client, _ = await challenged(there, key)
     return await client.ask(Prove(b"guess"))  # type: ignore[arg-type]  # of the greeting, no request
 
@@ -57,7 +57,7 @@ async def guessed(there: House, key: str) -> Answer:
 @async_test
 async def test_who_has_failed_too_often_is_not_told_which_keys_are_in_use(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config(sqs_failed_signatures=1)) as server:
-        there = House(server)
+        there = UserServer(server)
         root = await there.user("ada", root=True)
         await raw(there, root)
         for _ in range(15):
@@ -70,7 +70,7 @@ async def test_who_has_failed_too_often_is_not_told_which_keys_are_in_use(tmp_pa
 
 @async_test
 async def test_after_a_wrong_proof_nothing_more_of_the_same_bytes_is_looked_at(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         client, nonce = await challenged(there, root.access_key)
         right = client_proof(root.secret_key, root.access_key, nonce, NONCE)
@@ -88,7 +88,7 @@ async def test_a_greeting_nested_975_levels_deep_is_refused_with_users_and_witho
     fields = msgspec.msgpack.decode(encode_message(Hello([1], "me")))
     plain = b"".join(map(msgspec.msgpack.encode, fields))
     head = bytes([0x90 + len(fields) + 1]) + plain + b"\x91" * 975 + b"\xc0"
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         for users in (False, True):
             if users:
                 await there.user("ada", root=True)
@@ -103,7 +103,7 @@ async def test_a_greeting_nested_975_levels_deep_is_refused_with_users_and_witho
 
 @async_test
 async def test_text_that_is_not_utf_8_harms_nobody(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         stranger = await RawClient.connect(there.server.port, hello=False)
         admitted = await raw(there, root)
@@ -117,7 +117,7 @@ async def test_text_that_is_not_utf_8_harms_nobody(tmp_path: Path) -> None:
 @async_test
 async def test_a_stranger_who_never_greets_does_not_keep_its_place(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config(hello_timeout_ms=300)) as server:
-        there = House(server)
+        there = UserServer(server)
         await there.user("ada", root=True)
         stranger = await RawClient.connect(server.port, hello=False)
         assert isinstance(await stranger.ask(Ping()), Failed)
@@ -129,7 +129,7 @@ async def test_a_stranger_who_never_greets_does_not_keep_its_place(tmp_path: Pat
 
 @async_test
 async def test_an_id_in_use_hides_no_request_from_the_record(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:*")
         client = await raw(there, sam)
@@ -145,7 +145,7 @@ async def test_an_id_in_use_hides_no_request_from_the_record(tmp_path: Path) -> 
 
 @async_test
 async def test_a_subscription_with_much_credit_ends_with_the_right_to_receive(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:*")
         client = await raw(there, sam)
@@ -165,7 +165,7 @@ async def test_a_subscription_with_much_credit_ends_with_the_right_to_receive(tm
 
 @async_test
 async def test_a_queue_that_is_not_there_yet_cannot_be_guessed(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:CreateQueue")
         earlier = await (await raw(there, root)).create_queue("earlier")
@@ -183,7 +183,7 @@ async def test_a_queue_that_is_not_there_yet_cannot_be_guessed(tmp_path: Path) -
 
 @async_test
 async def test_names_that_no_queue_has_are_not_remembered(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:SendMessage")
         client = await raw(there, sam)
@@ -195,7 +195,7 @@ async def test_names_that_no_queue_has_are_not_remembered(tmp_path: Path) -> Non
 @async_test
 async def test_who_does_not_show_who_it_is_keeps_nobody_out(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config(max_connections=3)) as server:
-        there = House(server)
+        there = UserServer(server)
         root = await there.user("ada", root=True)
         user = await raw(there, root)
         silent = await RawClient.connect(server.port, hello=False)
@@ -215,7 +215,7 @@ async def test_who_does_not_show_who_it_is_keeps_nobody_out(tmp_path: Path) -> N
 @async_test
 async def test_greetings_that_fail_cannot_push_the_rows_of_users_out_of_the_record(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config()) as server:
-        there = House(server)
+        there = UserServer(server)
         await there.user("ada", root=True)
         for _ in range(4 * ROWS_A_MINUTE):
             client = await RawClient.connect(server.port, hello=False)

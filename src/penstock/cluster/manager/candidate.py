@@ -1,11 +1,11 @@
-"""The office of the cluster's manager: a node stands for it, manages while it holds it, and stands again.
+"""A node as a candidate for the cluster's manager: it stands for election, manages while it is elected, and stands again.
 
 Events and ticks come in, effects go out; `runtime/cluster/manager.py` and the simulation carry them out. A tick follows every event.
 What is promised:
-- A node decides only while it certainly holds the office (`membership/campaign.py`). So never do two decide at the same time.
+- A node decides only while it is certainly elected (`membership/campaign.py`). So never do two decide at the same time.
 - A decision takes effect on the version of the entry that it was made about, or not at all (`loop.py`). So one that is written
   late, by a node that was deposed meanwhile and does not know it, is still right about its entry.
-- A node that has not heard of the store's changes for as long as a lease does not hold the office: it would not see who is gone.
+- A node that has not heard of the store's changes for as long as a lease is not elected: it would not see who is gone.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from penstock.cluster.membership.campaign import Campaign, Deposed, Elected
 from penstock.cluster.membership.campaign import Effect as CampaignEffect
 from penstock.cluster.membership.store_requests import Ask, Outcome
 
-OFFICE = "manager"
+MANAGER_ELECTION = "manager"
 LEASE_MS = 2_000
 
 Effect = Ask | Elected | Deposed | Write
 
 
-class ManagerOffice:
-    """A candidate for the office, and its holder once elected."""
+class ManagerCandidate:
+    """A candidate, and the manager once elected."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class ManagerOffice:
         lease_ms: int = LEASE_MS,
     ) -> None:
         self.leads = False
-        """Whether it holds the office, as far as it has noticed."""
-        self._campaign = Campaign(OFFICE, node, lease_ms, now_ms)
-        self._campaign.wants_office = False  # until the first tick
+        """Whether it is elected, as far as it has noticed."""
+        self._campaign = Campaign(MANAGER_ELECTION, node, lease_ms, now_ms)
+        self._campaign.wants_to_lead = False  # until the first tick
         self._loop = ManagerLoop(settings)
         self._lease_ms = lease_ms
         self._has_resigned = False
@@ -53,7 +53,7 @@ class ManagerOffice:
 
     @property
     def epoch(self) -> int:
-        """The version of the entry under which it holds the office."""
+        """The version of the entry under which it is elected."""
         return self._campaign.epoch
 
     # -- events ----------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class ManagerOffice:
     def tick(self, now_ms: int) -> list[Effect]:
         """Time has passed, or something has happened: it is looked at the layout here and nowhere else."""
         is_deaf = self._is_deaf(now_ms)
-        self._campaign.wants_office = not self._has_resigned and not is_deaf
+        self._campaign.wants_to_lead = not self._has_resigned and not is_deaf
         found = self._terms(self._campaign.tick(now_ms), now_ms)
         if self.leads and is_deaf:
             found += self._terms(self._campaign.give_up(now_ms), now_ms)
@@ -92,11 +92,11 @@ class ManagerOffice:
             self._deaf_since_ms = now_ms
 
     def give_up(self, now_ms: int) -> list[Effect]:
-        """Gives the office up, for others to take it; stands again after a pause."""
+        """Manages no more, for others to be elected; stands again after a pause."""
         return self._terms(self._campaign.give_up(now_ms), now_ms)
 
     def resign(self) -> list[Effect]:
-        """Gives the office up for good."""
+        """Manages no more for good."""
         self.leads, self._has_resigned = False, True
         self._loop.end()
         return list(self._campaign.resign())
@@ -104,7 +104,7 @@ class ManagerOffice:
     def next_ms(self) -> int | None:
         """When to tick at the latest."""
         times = [self._campaign.next_ms(), self._loop.next_ms()]
-        if self._deaf_since_ms is not None and self._campaign.wants_office:
+        if self._deaf_since_ms is not None and self._campaign.wants_to_lead:
             times.append(self._deaf_since_ms + self._lease_ms)
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
@@ -114,7 +114,7 @@ class ManagerOffice:
         return self._deaf_since_ms is not None and now_ms - self._deaf_since_ms >= self._lease_ms
 
     def _terms(self, effects: Iterable[CampaignEffect], now_ms: int) -> list[Effect]:
-        """Terms of office begin and end with the campaign's effects."""
+        """Terms begin and end with the campaign's effects."""
         found: list[Effect] = []
         for effect in effects:
             found.append(effect)
