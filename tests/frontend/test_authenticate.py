@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,13 +17,6 @@ SKEW_MS = 15 * MINUTE_MS
 UNKNOWN = "UnrecognizedClientException"
 MISMATCH = "InvalidSignatureException"
 MISSING = "MissingAuthenticationTokenException"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path)
-    yield pipeline
-    pipeline.usage.close()
 
 
 @pytest.fixture

@@ -27,12 +27,10 @@ import asyncio
 import random
 import secrets
 from collections.abc import Callable
-from typing import TypeVar
 
 from penstock import __version__
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.backend.node.node import Environment, Node
-from penstock.backend.node.opening import OpeningReport
 from penstock.config.address import Address
 from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
@@ -52,6 +50,7 @@ from penstock.runtime.monitoring.process_usage import process_usage
 from penstock.runtime.native.entrance import CatalogueNames, make_native_guard
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls, native_certificate, native_url
+from penstock.runtime.processes.driven_node import AnyNode, DrivenNode
 from penstock.runtime.processes.listening import StartError, bind, check_users
 from penstock.runtime.processes.shared_services import SharedServices, open_shared_services
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
@@ -64,10 +63,8 @@ LAST_ANSWERS_SECONDS = 5.0
 """How long clients get to read their last answers when the server stops."""
 THREADS_SECONDS = 10.0
 
-AnyNode = TypeVar("AnyNode", bound=Node)
 
-
-class Broker:
+class Broker(DrivenNode[Node, Driver]):
     """Everything that runs, in one object; made by `open_broker`."""
 
     cluster_tls: ClusterTls | None = None
@@ -83,14 +80,13 @@ class Broker:
         address: Address,
         native_tls: NativeTls | None = None,
     ) -> None:
+        super().__init__(node, driver)
         self._disk = disk
         self.native_tls = native_tls
         """What is shown to native clients, if they are spoken to over TLS."""
         self.link = LocalLink(driver, asyncio.get_running_loop())
         """The way of everything in this process to the node."""
-        self._node = node
         self._node_clock = node_clock
-        self._driver = driver
         self._server = server
         self.shared: SharedServices | None = None
         """Users, and the record of usage."""
@@ -105,25 +101,6 @@ class Broker:
     def url(self) -> str:
         """What `penstock.connect` takes."""
         return native_url(self.address, self.native_tls)
-
-    @property
-    def report(self) -> OpeningReport:
-        """What recovery found."""
-        return self._node.opening_report
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped by itself, if it did."""
-        return self._driver.failure
-
-    @property
-    def partner_threads(self) -> tuple[int, ...]:
-        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
-        return (self._driver.flush_thread_id,)
-
-    async def ended(self) -> None:
-        """Returns when the node has failed or was closed."""
-        await self._driver.ended.wait()
 
     async def close(self) -> None:
         """Stops in the order written above; a broker that has failed only lets go."""

@@ -21,7 +21,6 @@ import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.backend.node.opening import OpeningReport
 from penstock.cluster.layout.decoder import nodes_in, partitions_in
 from penstock.cluster.layout.entries import (
     NODES,
@@ -62,6 +61,7 @@ from penstock.runtime.monitoring.node import NodeSight
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
+from penstock.runtime.processes.driven_node import DrivenNode
 from penstock.runtime.processes.listening import SettingError, StartError, bind
 from penstock.wire.read_ticket import TicketSeal
 
@@ -70,7 +70,7 @@ logger = logging.getLogger(__name__)
 PRODUCER_BITS = 62
 
 
-class ClusterNode:
+class ClusterNode(DrivenNode[ReplicatedNode, ClusterDriver]):
     """Everything of `penstock node run`; made by `open_cluster_node`."""
 
     sqs_server: SqsServer | None = None
@@ -101,6 +101,7 @@ class ClusterNode:
         address: Address,
         peers_address: Address,
     ) -> None:
+        super().__init__(node, driver)
         self.name = name
         self.address = address
         self.peers_address = peers_address
@@ -111,34 +112,13 @@ class ClusterNode:
         """Sends what becomes of messages to its log."""
         self.links = links
         self.mirror = MetadataMirror(store)
-        self._node = node
         self._disk = disk
         self._node_clock = node_clock
-        self._driver = driver
         self._server = server
         self._store = store
         self._follower: LayoutFollower | None = None
         self._manager: Manager | None = None
         self._tasks: list[asyncio.Task[None]] = []
-
-    @property
-    def report(self) -> OpeningReport:
-        """What recovery found."""
-        return self._node.opening_report
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped by itself, if it did."""
-        return self._driver.failure
-
-    @property
-    def partner_threads(self) -> tuple[int, ...]:
-        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
-        return (self._driver.flush_thread_id,)
-
-    async def ended(self) -> None:
-        """Returns when the node has failed or was closed."""
-        await self._driver.ended.wait()
 
     async def join(self, registration: Registration, now_ms: WallNow) -> None:
         """Takes the node's place in the layout."""

@@ -6,7 +6,6 @@ The store itself stays right. Everybody who asks it, node or front end, must liv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -15,7 +14,7 @@ from penstock.cluster.manager.candidate import MANAGER_ELECTION
 from penstock.cluster.membership.campaign import ELECTIONS
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoreFault
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Schedule, recur
 from penstock.simulation.trace import Trace
 
 
@@ -99,7 +98,7 @@ class StoreFaults:
             (plan.coup_ms, self._besiege_manager),
         ):
             if every_ms:
-                self._plan(every_ms, fault)
+                recur(self._schedule.after, self._random, every_ms, fault, lambda: self._over)
         if plan.lost_answers_ms:
             for machine in self._machines:
                 machine.node_started.append(self._started)
@@ -111,14 +110,6 @@ class StoreFaults:
         for machine in self._machines:
             machine.pauses_before_asking_ms.clear()
             machine.pauses_before_writing_ms.clear()
-
-    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
-        def strike() -> None:
-            if not self._over:
-                fault()
-                self._plan(every_ms, fault)
-
-        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     def _whom(self) -> list[str]:
         """One who asks the store, all front ends, or everybody; nodes more often than front ends."""
