@@ -230,7 +230,7 @@ def main() -> None:
         try:
             _answer(uvloop.run(perform(_tasks.decode(line))))
         except Exception as error:
-            _answer(tasks.Trouble(f"{type(error).__name__}: {error}"))
+            _answer(tasks.TaskFailed(f"{type(error).__name__}: {error}"))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class BenchOptions:
     only: tuple[str, ...] = ()
     """Sections to measure; empty = all of the native protocol, or all of SQS."""
     sqs: bool = False
-    """Measure the SQS door instead of the native protocol."""
+    """Measure the SQS server instead of the native protocol."""
     log: bool = False
     """Measure reading a retained log instead."""
     order: bool = False

@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from benchmarks.tasks import Answer, Outcome, Ready, Task, Trouble
+from benchmarks.tasks import Answer, Outcome, Ready, Task, TaskFailed
 
 _answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 _STOP_SECONDS = 20.0
@@ -131,6 +131,6 @@ class LoadProcess(Child):
 
     def _answer(self, timeout_seconds: float) -> Outcome | Ready:
         answer = _answers.decode(self.line(timeout_seconds))
-        if isinstance(answer, Trouble):
+        if isinstance(answer, TaskFailed):
             raise BenchError(answer.reason)
         return answer

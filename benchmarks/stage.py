@@ -29,7 +29,7 @@ class _Announcement(msgspec.Struct, frozen=True):
 
 
 class AccessKey(msgspec.Struct, frozen=True):
-    """Of a user: where a server has one, nobody else is let in, not by its native door either."""
+    """Of a user: where a server has one, nobody else is let in, over the native protocol neither."""
 
     key_id: str
     secret: str

@@ -133,10 +133,10 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The process stands by, connected where the task needs it to be before others start."""
 
 
-class Trouble(msgspec.Struct, frozen=True, tag="trouble"):
+class TaskFailed(msgspec.Struct, frozen=True, tag="failed"):
     """The task failed."""
 
     reason: str
 
 
-Answer = Outcome | Ready | Trouble
+Answer = Outcome | Ready | TaskFailed

@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 WHOLE = ("tests/pipeline/", "tests/clients/python_sdk/")
-"""Folders that are one share: their tests have a session of Spark in common, and errands that run beside them, or servers."""
+"""Folders that are one share: their tests have a session of Spark in common, and background work that runs beside them, or servers."""
 
 SINGLE = (
     "tests/simulation/test_planted_bugs.py",

@@ -1,1 +1,1 @@
-"""`penstock bench --sqs`: the SQS door, measured with signed requests from processes of their own."""
+"""`penstock bench --sqs`: the SQS server, measured with signed requests from processes of their own."""

@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 30.0
 _READ_BYTES = 256 * 1024
 
 
-class Conversation(Protocol):
+class Exchange(Protocol):
     """What is said on a connection."""
 
     def begin(self, connection: Connection) -> None:
@@ -31,21 +31,21 @@ class Conversation(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """One connection of many; what is said on it is the conversation's."""
+    """One connection of many; what is said on it, the exchange decides."""
 
-    __slots__ = ("_conversation", "_parts", "_transport", "ended", "state", "write")
+    __slots__ = ("_exchange", "_parts", "_transport", "ended", "state", "write")
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
         self._parts = b""
         self.ended = False
         self.state: object = None
-        """The conversation's own note of where this connection is."""
+        """The exchange's own note of where this connection is."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.write = self._transport.write
-        self._conversation.begin(self)
+        self._exchange.begin(self)
 
     def data_received(self, data: bytes) -> None:
         """Most answers come in one piece."""
@@ -57,14 +57,14 @@ class Connection(asyncio.Protocol):
                 self._parts = data
                 return
             self._parts = b""
-            self._conversation.answered(self, body)
+            self._exchange.answered(self, body)
         except Exception as error:
             self.ended = True
-            self._conversation.failed(error)
+            self._exchange.failed(error)
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.ended:
-            self._conversation.failed(error or ConnectionError("the server closed a connection"))
+            self._exchange.failed(error or ConnectionError("the server closed a connection"))
 
     def close(self) -> None:
         """Nothing more is to be said."""

@@ -1,4 +1,4 @@
-"""Tasks of the SQS door, carried out in a load process."""
+"""Tasks of the SQS server, carried out in a load process."""
 
 from __future__ import annotations
 

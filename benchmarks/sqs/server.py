@@ -1,4 +1,4 @@
-"""A server with its SQS door open, one user, and one queue."""
+"""A server with its SQS port open, one user, and one queue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sqs_server(stage: Stage) -> Iterator[tuple[Server, Endpoint]]:
         url = server.sqs_url or ""
         address = urlsplit(url)
         if address.hostname is None or address.port is None:
-            raise BenchError("the server does not say where its SQS door is")
+            raise BenchError("the server does not say where its SQS port is")
         endpoint = Endpoint(
             host=address.hostname,
             port=address.port,

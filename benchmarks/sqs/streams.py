@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from benchmarks.sqs import answers, bodies
 from benchmarks.sqs.bodies import contents
-from benchmarks.sqs.connection import Connection, Conversation
+from benchmarks.sqs.connection import Connection, Exchange
 from benchmarks.sqs.signing import Signer
 from benchmarks.sqs.tasks import Endpoint, ReceiveAndDelete, Send
 
@@ -24,7 +24,7 @@ class Stream(ABC):
 
     async def open(self, endpoint: Endpoint, connections: int) -> None:
         """Connects; nothing is asked yet."""
-        await connect(endpoint, self.conversation(), connections)
+        await connect(endpoint, self.exchange(), connections)
 
     async def run(self) -> None:
         """From the first request to the last answer."""
@@ -34,7 +34,7 @@ class Stream(ABC):
             await self.done
 
     @abstractmethod
-    def conversation(self) -> Conversation:
+    def exchange(self) -> Exchange:
         """Itself, as connections see it."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Stream(ABC):
             self.done.set_exception(error)
 
 
-async def connect(endpoint: Endpoint, conversation: Conversation, connections: int) -> list[Connection]:
+async def connect(endpoint: Endpoint, exchange: Exchange, connections: int) -> list[Connection]:
     """Opens connections, a hundred at a time: more would overflow what a server lets wait."""
     loop = asyncio.get_running_loop()
     opened: list[Connection] = []
@@ -66,7 +66,7 @@ async def connect(endpoint: Endpoint, conversation: Conversation, connections: i
         portion = min(100, connections - len(opened))
         made = await asyncio.gather(
             *(
-                loop.create_connection(lambda: Connection(conversation), endpoint.host, endpoint.port)
+                loop.create_connection(lambda: Connection(exchange), endpoint.host, endpoint.port)
                 for _ in range(portion)
             )
         )
@@ -102,7 +102,7 @@ class Sending(PreparedStream):
         ]
         super().__init__(requests, task.messages)
 
-    def conversation(self) -> Conversation:
+    def exchange(self) -> Exchange:
         return self
 
     def answered(self, connection: Connection, body: bytes) -> None:
@@ -124,7 +124,7 @@ class SendingBatches(PreparedStream):
             requests.append((signer.request(body), batch))
         super().__init__(requests, task.messages // task.batch_messages)
 
-    def conversation(self) -> Conversation:
+    def exchange(self) -> Exchange:
         return self
 
     def answered(self, connection: Connection, body: bytes) -> None:
@@ -147,7 +147,7 @@ class Receiving(Stream):
         self._wanted = task.messages
         self.received = 0
 
-    def conversation(self) -> Conversation:
+    def exchange(self) -> Exchange:
         return self
 
     def ask(self, connection: Connection) -> None:

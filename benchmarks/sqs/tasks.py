@@ -1,4 +1,4 @@
-"""What a load process is asked to do through the SQS door."""
+"""What a load process is asked to do through the SQS server."""
 
 from __future__ import annotations
 

@@ -217,13 +217,11 @@ def check_world(module: Module) -> Iterator[Violation]:
 
 
 def check_decides_nothing(module: Module) -> Iterator[Violation]:
-    """A module of a doing package has no constants that decide, and makes no pauses of its own, but for those of the table."""
-    known = rules.STILL_DECIDES.get(module.name, set())
+    """A module of a doing package has no constants that decide, and makes no pauses of its own."""
     for name, line in deciding_names(module):
-        if name not in known:
-            yield Violation(
-                module.path, line, f"`{module.package}` decides nothing: `{name}` belongs to a machine"
-            )
+        yield Violation(
+            module.path, line, f"`{module.package}` decides nothing: `{name}` belongs to a machine"
+        )
 
 
 def deciding_names(module: Module) -> Iterator[tuple[str, int]]:

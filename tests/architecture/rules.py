@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "replication.primary_secondary.node",
             "routing",
             "steps",
-        ),  # whole clusters: the manager decides, and its bugs are planted
+        ),  # whole clusters, with the manager's decisions
         "client_core",  # producers and consumers decide as those of the client library do
         "columnar",  # what the log of lifecycles says is read, and compared with the records
         "metadata",  # the cache of a store and how it follows the store; the store itself is simulated
@@ -189,20 +189,8 @@ DECIDING_CALLS = {"penstock.wire.backoff.Backoff"}
 MACHINES_AMONG_DOING = {
     "penstock.metadata.mirror.mirroring",  # how the copy of a store follows it
     "penstock.metadata.organisation.server_search",  # which metadata server is asked next
-}
-
-# What still decides there. A row may go, and none may come.
-STILL_DECIDES: dict[str, set[str]] = {
-    "penstock.metadata.store.etcd_client": {"PAUSE_SECONDS"},  # between rounds through the members of an etcd
-    "penstock.metadata.store.sqlite_file": {"RETRY_SECONDS"},  # a file that another process has locked
-    "penstock.metadata.users.books": {"ATTEMPTS"},  # writes that others were quicker with
-    "penstock.runtime.clocks.clockbound": {"_TRIES"},  # reads of a page that is being written
-    "penstock.runtime.cluster.store": {"SAID_AGAIN_SECONDS"},  # how often the log says it
-    "penstock.runtime.local_cluster.watching": {
-        "RESTART_PAUSES"
-    },  # processes of a cluster on one machine, for trying it out
-    "penstock.runtime.processes.move_timer": {"LONGEST_PAUSE_SECONDS"},  # how long a timer may be set for
-    "penstock.runtime.processes.user_keys": {"ATTEMPTS"},  # writes that others were quicker with
+    "penstock.metadata.store.etcd_search",  # which member of an etcd is asked next
+    "penstock.metadata.users.register",  # which records of users count, and how often a write of it is tried
 }
 
 # --- size and names -----------------------------------------------------------------------------------------

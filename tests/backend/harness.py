@@ -16,7 +16,9 @@ from penstock.storage.identity import Identity
 from penstock.storage.options import StorageOptions
 from penstock.storage.store import Store
 from penstock.wire import messages
+from penstock.wire.answers import DeliveredBatch
 from penstock.wire.frames import Frame, FrameReader
+from penstock.wire.log_messages import LoggedBatch
 
 START_MS = 1_700_000_000_000
 OPTIONS = StorageOptions(
@@ -237,18 +239,24 @@ def send_request(queue_id: int, columns: dict[str, object]) -> messages.Send:
     return messages.Send(queue_id, **named)  # type: ignore[arg-type]  # as the caller names them
 
 
-def opened(arrived: Arrived) -> Received:
-    """Takes a delivery apart."""
-    answer = arrived.answer
-    assert isinstance(answer, messages.Delivery), answer
+def taken_apart(heads: Sequence[DeliveredBatch | LoggedBatch], body: Buffer) -> tuple[Runs, list[bytes]]:
+    """The runs and the bodies of the batches that an answer consists of."""
     runs: Runs = []
     bodies: list[bytes] = []
     offset = 0
-    for head in answer.batches:
-        batch = Batch(arrived.body[offset : offset + head.size])
+    for head in heads:
+        batch = Batch(body[offset : offset + head.size])
         assert batch.count == head.count
         offset += head.size
         bodies += batch.bodies()
         runs.append((head.first, head.count))
-    assert offset == len(arrived.body)
+    assert offset == len(body)
+    return runs, bodies
+
+
+def opened(arrived: Arrived) -> Received:
+    """Takes a delivery apart."""
+    answer = arrived.answer
+    assert isinstance(answer, messages.Delivery), answer
+    runs, bodies = taken_apart(answer.batches, arrived.body)
     return Received(answer.token, answer.until_ms, runs, bodies, list(answer.batches))

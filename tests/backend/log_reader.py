@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.model.batch import Batch
 from penstock.model.runs import Runs
 from penstock.wire import messages
-from tests.backend.harness import Arrived, NodeHarness
+from tests.backend.harness import Arrived, NodeHarness, taken_apart
 
 
 class Slice(NamedTuple):
@@ -25,19 +24,11 @@ def opened_slice(arrived: Arrived) -> Slice:
     """Takes an answer apart and checks that it has no gaps."""
     answer = arrived.answer
     assert isinstance(answer, messages.LogSlice), answer
-    runs: Runs = []
-    bodies: list[bytes] = []
-    offset = 0
-    for head in answer.batches:
-        batch = Batch(arrived.body[offset : offset + head.size])
-        assert batch.count == head.count
-        assert not runs or runs[-1][0] + runs[-1][1] == head.first
-        offset += head.size
-        bodies += batch.bodies()
-        runs.append((head.first, head.count))
-    assert offset == len(arrived.body)
-    assert not runs or answer.next == runs[-1][0] + runs[-1][1]
-    return Slice(runs, bodies, answer.next, answer.end, offset)
+    runs, bodies = taken_apart(answer.batches, arrived.body)
+    ends = [first + count for first, count in runs]
+    assert [first for first, _ in runs[1:]] == ends[:-1]
+    assert not runs or answer.next == ends[-1]
+    return Slice(runs, bodies, answer.next, answer.end, len(arrived.body))
 
 
 def read_log(node: NodeHarness, queue_id: int, start: int, **options: object) -> Slice:

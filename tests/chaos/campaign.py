@@ -12,7 +12,7 @@ from penstock.cluster.layout.entries import PARTITIONS, PartitionEntry, decode_p
 from penstock.cluster.local.local_plan import Role
 from penstock.metadata.election import PREFIX
 from penstock.metadata.store.etcd import open_etcd_store
-from penstock.runtime.cluster.manager import OFFICE
+from penstock.runtime.cluster.manager import MANAGER_ELECTION
 from penstock.runtime.local_cluster.cluster import StartFailedError
 from tests.chaos.faults import Fault, faults
 from tests.chaos.outcome import Outcome
@@ -142,7 +142,7 @@ async def read_layout(stage: Stage) -> tuple[list[PartitionEntry], str | None]:
     store = await open_etcd_store(f"{stage.plan.etcd_url}?timeout={ETCD_SECONDS}")
     try:
         listing = await store.list(PARTITIONS)
-        holder = await store.get(PREFIX + OFFICE)
+        holder = await store.get(PREFIX + MANAGER_ELECTION)
     finally:
         await store.close()
     entries = [decode_partition(entry.value) for entry in listing.entries]

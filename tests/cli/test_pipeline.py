@@ -17,7 +17,7 @@ from pyspark.core import context
 from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline.place import pipeline_errors
+from penstock.cli.pipeline.job_command import pipeline_errors
 from penstock.cli.pipeline.run import missing_text
 from penstock.cli.pipeline.signals import interruptible_start
 from penstock.cluster.layout.capacity import capacity_facts, warning

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline.place import keep_of, pipeline_errors
+from penstock.cli.pipeline.job_command import keep_of, pipeline_errors
 from penstock.pipeline import session
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.warehouse import arrow_files

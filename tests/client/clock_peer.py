@@ -11,7 +11,7 @@ import penstock
 from penstock import Client, LocalClock, QueueSettings
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.wire.messages import ClockReading, QueueDescription, ReadClock, Request
-from tests.client.peer import Peer, Seen
+from tests.client.peer import Peer, Seen, closing
 
 TRUE_US = 1_700_000_000_000_000
 WALL_US = TRUE_US - 3_600_000_000
@@ -68,10 +68,5 @@ async def clocked() -> AsyncIterator[tuple[ClockPeer, Client]]:
     hands = Hands()
     async with ClockPeer(hands) as peer:
         client = await penstock.connect(peer.url, local_clock=hands.local)
-        try:
+        async with closing(peer, client):
             yield peer, client
-        finally:
-            peer.polite = True
-            while not peer.line.empty():
-                peer.be_polite(peer.line.get_nowait())
-            await client.close()

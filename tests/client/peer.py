@@ -137,17 +137,24 @@ class PeerConnection(asyncio.Protocol):
 
 
 @contextlib.asynccontextmanager
+async def closing(peer: Peer, client: Client) -> AsyncIterator[None]:
+    """At the end the peer answers what the client still asks, and the client is closed."""
+    try:
+        yield
+    finally:
+        peer.polite = True
+        while not peer.line.empty():
+            peer.be_polite(peer.line.get_nowait())
+        await client.close()
+
+
+@contextlib.asynccontextmanager
 async def connected(timeout: float = 30.0) -> AsyncIterator[tuple[Peer, Client]]:  # noqa: ASYNC109  # the word that users expect
     """A peer and a client of it; at the end the peer answers whatever the client still asks."""
     async with Peer() as peer:
         client = await penstock.connect(peer.url, timeout=timeout)
-        try:
+        async with closing(peer, client):
             yield peer, client
-        finally:
-            peer.polite = True
-            while not peer.line.empty():
-                peer.be_polite(peer.line.get_nowait())
-            await client.close()
 
 
 class Peer:

@@ -182,7 +182,7 @@ async def test_failures_can_be_taken_instead() -> None:
 
 
 @async_test
-async def test_a_bad_message_is_refused_at_the_door_and_hurts_no_other() -> None:
+async def test_a_bad_message_is_refused_before_it_is_taken_and_hurts_no_other() -> None:
     async with (
         connected() as (peer, client),
         client.queue("orders").producer(linger=NEVER) as producer,

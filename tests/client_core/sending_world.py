@@ -161,7 +161,7 @@ class SendingWorld(QueueSender):
         connection.answers.append((request_id, self._carried_out(connection, request, label)))
 
     def _carried_out(self, connection: Connection, request: Send, label: int) -> Answer:
-        if self.refusals and self.refusals[0] is ErrorCode.THROTTLED:  # at the door, which remembers nothing
+        if self.refusals and self.refusals[0] is ErrorCode.THROTTLED:  # by the guard, which remembers nothing
             return Failed(self.refusals.popleft(), "slow down")
         if request.queue_id != self.queue_id:
             return Failed(ErrorCode.QUEUE_NOT_FOUND, "another one")

@@ -19,7 +19,7 @@ HEARD_SECONDS = 60
 ONCE = Config(retries={"total_max_attempts": 1})
 
 
-class Office(NamedTuple):
+class Shop(NamedTuple):
     """A server with a root and a user that may only send to one queue."""
 
     directory: Path
@@ -29,7 +29,7 @@ class Office(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     directory = tmp_path_factory.mktemp("users")
     policy = directory / "policy.json"
     allowed = {
@@ -44,13 +44,13 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     ]
     with served(directory) as url:
         root, till = (boto3.client("sqs", config=ONCE, **Endpoint(url, *key).boto_options()) for key in keys)
-        yield Office(directory, root, till, root.create_queue(QueueName="orders")["QueueUrl"])
+        yield Shop(directory, root, till, root.create_queue(QueueName="orders")["QueueUrl"])
         root.close()
         till.close()
 
 
-def test_a_user_may_do_what_its_policy_allows_and_no_more(office: Office) -> None:
-    till, url = office.till, office.url
+def test_a_user_may_do_what_its_policy_allows_and_no_more(shop: Shop) -> None:
+    till, url = shop.till, shop.url
     assert till.get_queue_url(QueueName="orders")["QueueUrl"] == url
     till.send_message(QueueUrl=url, MessageBody="one espresso")
     forbidden: list[Callable[[], object]] = [
@@ -64,30 +64,30 @@ def test_a_user_may_do_what_its_policy_allows_and_no_more(office: Office) -> Non
             call()
         assert caught.value.response["Error"]["Code"] == "AccessDenied"
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
-    (message,) = office.root.receive_message(QueueUrl=url, AttributeNames=["SenderId"])["Messages"]
+    (message,) = shop.root.receive_message(QueueUrl=url, AttributeNames=["SenderId"])["Messages"]
     assert message["Attributes"]["SenderId"].startswith("AIDA")
 
 
-def test_requests_beyond_the_limit_are_throttled_until_it_is_cleared(office: Office) -> None:
-    administer(office.directory, "limit", "set", "--user", "till", "--rate", "1", "--burst", "1")
-    throttled = _until(office, refused=True)
-    assert isinstance(throttled, office.till.exceptions.RequestThrottled)
+def test_requests_beyond_the_limit_are_throttled_until_it_is_cleared(shop: Shop) -> None:
+    administer(shop.directory, "limit", "set", "--user", "till", "--rate", "1", "--burst", "1")
+    throttled = _until(shop, refused=True)
+    assert isinstance(throttled, shop.till.exceptions.RequestThrottled)
     assert throttled.response["ResponseMetadata"]["HTTPStatusCode"] == 403
     # Others are not slowed down.
     for _ in range(5):
-        office.root.get_queue_url(QueueName="orders")
-    administer(office.directory, "limit", "clear", "--user", "till")
-    _until(office, refused=False)
+        shop.root.get_queue_url(QueueName="orders")
+    administer(shop.directory, "limit", "clear", "--user", "till")
+    _until(shop, refused=False)
 
 
-def _until(office: Office, *, refused: bool) -> Any:
+def _until(shop: Shop, *, refused: bool) -> Any:
     """Sends pairs of requests until the second is refused, or is not; the server hears of limits in a moment."""
     until = time.monotonic() + HEARD_SECONDS
     while time.monotonic() < until:
         error = None
         for _ in range(2):
             try:
-                office.till.send_message(QueueUrl=office.url, MessageBody="fast")
+                shop.till.send_message(QueueUrl=shop.url, MessageBody="fast")
             except ClientError as caught:
                 error = caught
         if (error is not None) == refused:

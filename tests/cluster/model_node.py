@@ -19,6 +19,15 @@ Record = tuple[int, int]
 """(epoch, what)."""
 
 
+def epochs_of(log: list[Record]) -> EpochHistory:
+    """With which record of a log each epoch began."""
+    history = EpochHistory()
+    for index, (epoch, _) in enumerate(log, 1):
+        if epoch != history.last:
+            history.begin(epoch, index)
+    return history
+
+
 @dataclass
 class Replica:
     """What survives a crash, and below it what does not."""
@@ -35,11 +44,7 @@ class Replica:
 
     @property
     def epochs(self) -> EpochHistory:
-        history = EpochHistory()
-        for index, (epoch, _) in enumerate(self.log, 1):
-            if epoch != history.last:
-                history.begin(epoch, index)
-        return history
+        return epochs_of(self.log)
 
 
 class Node:

@@ -14,7 +14,7 @@ from penstock.cluster.layout.decoder import (
     PartitionNews,
     PositionsNews,
     QueueNews,
-    Trouble,
+    ReadFailure,
     UncleanNews,
     decode,
     decode_name,
@@ -77,13 +77,13 @@ def test_every_kind_is_in_the_list_above() -> None:
 
 
 @pytest.mark.parametrize(("key", "kind"), [(key, kind) for key, _, kind, _ in KINDS if kind is not DrainNews])
-def test_what_cannot_be_read_is_trouble_and_not_gone(key: str, kind: type) -> None:
+def test_what_cannot_be_read_is_a_failure_and_not_gone(key: str, kind: type) -> None:
     news = decode(key, b"{")
     assert news is not None
     assert type(news) is kind
     assert news.entry is None
-    assert isinstance(news.trouble, Trouble)
-    assert not news.trouble.is_too_new
+    assert isinstance(news.failure, ReadFailure)
+    assert not news.failure.is_too_new
 
 
 def test_what_a_newer_version_wrote_or_has_no_seal_is_told_apart_from_damage() -> None:
@@ -91,8 +91,8 @@ def test_what_a_newer_version_wrote_or_has_no_seal_is_told_apart_from_damage() -
     for value in (newer, UNSEALED):
         news = decode(layout.partition_key(5), value)
         assert isinstance(news, PartitionNews)
-        assert news.trouble is not None
-        assert news.trouble.is_too_new
+        assert news.failure is not None
+        assert news.failure.is_too_new
 
 
 def test_a_name_is_read_out_of_an_entry_that_is_too_new() -> None:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.frontend.pipeline import Key, Pipeline
-from tests.frontend.test_authorize import DENIED, admin, policy, server, statement
+from tests.frontend.test_authorize import DENIED, admin, policy, statement
 
-__all__ = ["admin", "server"]  # fixtures
+__all__ = ["admin"]  # a fixture
 
 
 def create_with(server: Pipeline, key: Key, tags: dict[str, str] | None = None, **attributes: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,13 +17,6 @@ SKEW_MS = 15 * MINUTE_MS
 UNKNOWN = "UnrecognizedClientException"
 MISMATCH = "InvalidSignatureException"
 MISSING = "MissingAuthenticationTokenException"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path)
-    yield pipeline
-    pipeline.usage.close()
 
 
 @pytest.fixture
@@ -206,7 +199,7 @@ def test_a_policy_that_is_taken_away_no_longer_allows(server: Pipeline, admin: K
     assert server.call("ListQueues", till).error == "AccessDeniedException"
 
 
-def test_without_users_anybody_is_let_in_and_the_first_user_closes_the_door(server: Pipeline) -> None:
+def test_without_users_anybody_is_let_in_and_the_first_user_ends_that(server: Pipeline) -> None:
     made_up = Key("AKIAIOSFODNN7EXAMPLE", "anything")
     server.must("CreateQueue", QueueName="orders")
     assert server.must("GetQueueUrl", made_up, QueueName="orders")["QueueUrl"].endswith(
@@ -229,7 +222,7 @@ def test_without_users_a_key_of_twelve_digits_names_its_account(server: Pipeline
     assert "QueueUrls" not in server.must("ListQueues") or not server.must("ListQueues")["QueueUrls"]
 
 
-def test_beyond_loopback_the_last_user_leaves_a_closed_door(tmp_path: Path) -> None:
+def test_beyond_loopback_the_last_user_leaves_nobody_who_may_enter(tmp_path: Path) -> None:
     server = Pipeline(tmp_path, open_without_users=False)
     admin = server.add_user("admin", root=True)
     server.must("ListQueues", admin)

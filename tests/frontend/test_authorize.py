@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +23,6 @@ def statement(effect: str, action: Any, resource: Any = "*", **more: Any) -> dic
 
 def policy(*statements: dict[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": list(statements)}
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path)
-    yield pipeline
-    pipeline.usage.close()
 
 
 @pytest.fixture

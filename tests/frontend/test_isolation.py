@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +11,6 @@ from tests.frontend.harness import HOME
 from tests.frontend.pipeline import HOST, Key, Pipeline, json_request, query_request, read, signed
 
 ACCOUNT, OTHER = HOME.account, "111111111111"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path)
-    yield pipeline
-    pipeline.usage.close()
 
 
 @pytest.fixture

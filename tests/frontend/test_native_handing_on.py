@@ -1,4 +1,4 @@
-"""What the door of the native protocol hands on: the frame, and the request in it, which say the same."""
+"""What the native guard hands on: the frame, and the request in it, which say the same."""
 
 from __future__ import annotations
 

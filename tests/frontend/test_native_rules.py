@@ -21,7 +21,7 @@ def test_permissions_are_actions_of_sqs_and_kept_from_other_accounts_as_there() 
             assert rule.owner_only == (rule.permission in OWNER_ONLY)
 
 
-def test_only_what_keeps_a_conversation_going_is_not_recorded() -> None:
+def test_only_what_keeps_a_subscription_going_is_not_recorded() -> None:
     unrecorded = {kind.__name__ for kind, rule in RULES.items() if not rule.recorded_as}
     assert unrecorded == {"Hello", "Ping", "AddCredit", "Unsubscribe", "ReadClock"}
 

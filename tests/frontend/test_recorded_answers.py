@@ -21,7 +21,7 @@ def row(number: int) -> Row:
     return (0, "", "", "", "SendMessage", "", 1, 0, 0, "ok", 200, 0, str(number))
 
 
-class Desk:
+class Answers:
     """A place for answers, a turn that ends when it is told to, and the record."""
 
     def __init__(self, directory: Path) -> None:
@@ -41,51 +41,51 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def answers(tmp_path: Path) -> Answers:
+    return Answers(tmp_path)
 
 
-def test_no_answer_leaves_before_all_of_its_turn_are_on_record(desk: Desk) -> None:
+def test_no_answer_leaves_before_all_of_its_turn_are_on_record(answers: Answers) -> None:
     seen: list[tuple[int, int]] = []
 
     def left(number: int) -> Callable[[HttpResponse], None]:
-        return lambda _: seen.append((number, desk.recorded))
+        return lambda _: seen.append((number, answers.recorded))
 
     for number in range(3):
-        desk.answers.leave(row(number), left(number), RESPONSE)
-    assert (seen, desk.recorded) == ([], 0)
-    desk.end_turn()
+        answers.answers.leave(row(number), left(number), RESPONSE)
+    assert (seen, answers.recorded) == ([], 0)
+    answers.end_turn()
     assert seen == [(0, 3), (1, 3), (2, 3)]
-    desk.answers.leave(row(3), left(3), RESPONSE)
-    desk.end_turn()
+    answers.answers.leave(row(3), left(3), RESPONSE)
+    answers.end_turn()
     assert seen[3:] == [(3, 4)]
 
 
-def test_many_do_not_wait_for_the_end_of_the_turn(desk: Desk) -> None:
+def test_many_do_not_wait_for_the_end_of_the_turn(answers: Answers) -> None:
     left: list[HttpResponse] = []
     for number in range(BLOCK_EVENTS + 1):
-        desk.answers.leave(row(number), left.append, RESPONSE)
-    assert (len(left), desk.recorded) == (BLOCK_EVENTS, BLOCK_EVENTS)
-    desk.end_turn()
-    assert (len(left), desk.recorded) == (BLOCK_EVENTS + 1, BLOCK_EVENTS + 1)
-    desk.end_turn()
+        answers.answers.leave(row(number), left.append, RESPONSE)
+    assert (len(left), answers.recorded) == (BLOCK_EVENTS, BLOCK_EVENTS)
+    answers.end_turn()
+    assert (len(left), answers.recorded) == (BLOCK_EVENTS + 1, BLOCK_EVENTS + 1)
+    answers.end_turn()
     assert len(left) == BLOCK_EVENTS + 1
 
 
-def test_one_who_cannot_take_the_answer_does_not_stop_the_others(desk: Desk) -> None:
+def test_one_who_cannot_take_the_answer_does_not_stop_the_others(answers: Answers) -> None:
     left: list[HttpResponse] = []
 
     def broken(response: HttpResponse) -> None:
         raise RuntimeError("no use for it")
 
-    desk.answers.leave(row(0), broken, RESPONSE)
-    desk.answers.leave(row(1), left.append, RESPONSE)
+    answers.answers.leave(row(0), broken, RESPONSE)
+    answers.answers.leave(row(1), left.append, RESPONSE)
     with logged() as lines:
-        desk.end_turn()
+        answers.end_turn()
     assert left == [RESPONSE]
     assert "this is a defect of Penstock" in lines[0]
 
 
-def test_who_does_not_wait_any_more_is_on_record_at_once(desk: Desk) -> None:
-    desk.answers.note(row(0))
-    assert desk.recorded == 1
+def test_who_does_not_wait_any_more_is_on_record_at_once(answers: Answers) -> None:
+    answers.answers.note(row(0))
+    assert answers.recorded == 1

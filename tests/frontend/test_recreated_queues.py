@@ -12,9 +12,9 @@ import pytest
 
 from penstock.wire.messages import DeleteQueue
 from tests.frontend.pipeline import Key, Pipeline
-from tests.frontend.test_authorize import DENIED, admin, policy, server, statement
+from tests.frontend.test_authorize import DENIED, admin, policy, statement
 
-__all__ = ["admin", "server"]  # fixtures
+__all__ = ["admin"]  # a fixture
 
 MALLORY = {"AWS": "arn:aws:iam::000000000000:user/mallory"}
 OPEN = json.dumps(policy(statement("Allow", "sqs:*", Principal="*")))

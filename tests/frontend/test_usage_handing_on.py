@@ -38,7 +38,7 @@ def described(queue_id: int) -> Reply:
     return Reply(answer, memoryview(b""))
 
 
-class Desk:
+class HandingOn:
     """Whoever carries the steps out."""
 
     def __init__(self, directory: Path) -> None:
@@ -65,8 +65,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def handing_on(tmp_path: Path) -> HandingOn:
+    return HandingOn(tmp_path)
 
 
 def number_of(step: Any) -> tuple[int, int, int]:
@@ -76,63 +76,65 @@ def number_of(step: Any) -> tuple[int, int, int]:
     return step.request.queue_id, step.request.producer, step.request.number
 
 
-def test_nothing_is_asked_while_there_is_nothing(desk: Desk) -> None:
-    assert [desk.next() for _ in range(3)] == [PAUSE] * 3
-    desk.record(1)
-    assert desk.next() == Ask(DescribeQueue("usage"))
+def test_nothing_is_asked_while_there_is_nothing(handing_on: HandingOn) -> None:
+    assert [handing_on.next() for _ in range(3)] == [PAUSE] * 3
+    handing_on.record(1)
+    assert handing_on.next() == Ask(DescribeQueue("usage"))
 
 
-def test_what_the_log_did_not_take_is_handed_on_again_as_it_was(desk: Desk) -> None:
-    desk.record(2)
-    first = desk.find()
-    assert desk.next(NOWHERE) == AGAIN
-    desk.record(3)
-    assert desk.next() == PAUSE
-    again = desk.next()
+def test_what_the_log_did_not_take_is_handed_on_again_as_it_was(handing_on: HandingOn) -> None:
+    handing_on.record(2)
+    first = handing_on.find()
+    assert handing_on.next(NOWHERE) == AGAIN
+    handing_on.record(3)
+    assert handing_on.next() == PAUSE
+    again = handing_on.next()
     assert (again, number_of(again)[2]) == (first, 1)
-    assert desk.next(STORED) == PAUSE
-    following = desk.next()
+    assert handing_on.next(STORED) == PAUSE
+    following = handing_on.next()
     assert number_of(following) == (*number_of(first)[:2], 2)
-    assert desk.next(STORED) == PAUSE
-    assert desk.usage.totals().reported == 5
+    assert handing_on.next(STORED) == PAUSE
+    assert handing_on.usage.totals().reported == 5
 
 
-def test_many_are_handed_on_one_after_the_other_without_a_pause(desk: Desk) -> None:
-    desk.record(2 * BATCH_EVENTS + 1)
-    numbers = [number_of(desk.find())[2]]
+def test_many_are_handed_on_one_after_the_other_without_a_pause(handing_on: HandingOn) -> None:
+    handing_on.record(2 * BATCH_EVENTS + 1)
+    numbers = [number_of(handing_on.find())[2]]
     for _ in range(2):
-        step = desk.next(STORED)
+        step = handing_on.next(STORED)
         if step == PAUSE:
-            step = desk.next()
+            step = handing_on.next()
         numbers.append(number_of(step)[2])
     assert numbers == [1, 2, 3]
 
 
-def test_the_log_is_made_where_there_is_none_and_found_where_another_was_quicker(desk: Desk) -> None:
-    desk.record(1)
-    desk.next()
-    assert desk.next().request == DescribeQueue("usage")
-    making = desk.next(NOT_FOUND).request
+def test_the_log_is_made_where_there_is_none_and_found_where_another_was_quicker(
+    handing_on: HandingOn,
+) -> None:
+    handing_on.record(1)
+    handing_on.next()
+    assert handing_on.next().request == DescribeQueue("usage")
+    making = handing_on.next(NOT_FOUND).request
     assert isinstance(making, CreateQueue)
     assert (making.name, making.settings.replicas) == ("usage", 2)
-    looking = desk.next(PenstockError(ErrorCode.QUEUE_EXISTS, "it is there"))
+    looking = handing_on.next(PenstockError(ErrorCode.QUEUE_EXISTS, "it is there"))
     assert looking.request == DescribeQueue("usage")
-    assert number_of(desk.next(described(4)))[0] == 4
+    assert number_of(handing_on.next(described(4)))[0] == 4
 
 
-def test_a_log_that_was_deleted_is_looked_for_again(desk: Desk) -> None:
-    desk.record(1)
-    desk.find()
-    assert desk.next(NOT_FOUND) == AGAIN
-    assert desk.next() == PAUSE
-    assert desk.next().request == DescribeQueue("usage")
+def test_a_log_that_was_deleted_is_looked_for_again(handing_on: HandingOn) -> None:
+    handing_on.record(1)
+    handing_on.find()
+    assert handing_on.next(NOT_FOUND) == AGAIN
+    assert handing_on.next() == PAUSE
+    assert handing_on.next().request == DescribeQueue("usage")
 
 
-def test_whoever_closes_hands_on_what_there_is_and_waits_for_nothing(desk: Desk) -> None:
-    desk.record(BATCH_EVENTS + 1)
-    desk.find()
-    desk.handing_on.closing = True
-    assert number_of(desk.next(STORED))[2] == 2
+def test_whoever_closes_hands_on_what_there_is_and_waits_for_nothing(handing_on: HandingOn) -> None:
+    handing_on.record(BATCH_EVENTS + 1)
+    handing_on.find()
+    handing_on.handing_on.closing = True
+    assert number_of(handing_on.next(STORED))[2] == 2
     with pytest.raises(StopIteration):
-        desk.next(NOWHERE)
-    assert desk.usage.totals().waiting == 1
+        handing_on.next(NOWHERE)
+    assert handing_on.usage.totals().waiting == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,13 +46,6 @@ def asked(receipt: str) -> dict[str, dict[str, Any]]:
         "ListMessageMoveTasks": {"SourceArn": ARN},
         "CancelMessageMoveTask": {"TaskHandle": encode_task_handle("task", ARN)},
     }
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path)
-    yield pipeline
-    pipeline.usage.close()
 
 
 @pytest.fixture

@@ -58,14 +58,14 @@ class Tally:
 
 def run_in_process(directory: Path, *, seed: int, requests: int, first: int = 0) -> Tally:
     """Cases of a seed against one front end, which must still work afterwards."""
-    door = InProcess(directory)
+    server = InProcess(directory)
     try:
-        cases = Cases(seed, HOST, door.signers)
+        cases = Cases(seed, HOST, server.signers)
         tally = Tally()
         for number in range(first, first + requests):
-            case = cases.case(number, door.now_s)
+            case = cases.case(number, server.now_s)
             try:
-                response = door.answer(case.request())
+                response = server.answer(case.request())
                 _check(case, response)
             except Fault as fault:
                 tally.fault(number, case, fault)
@@ -74,28 +74,28 @@ def run_in_process(directory: Path, *, seed: int, requests: int, first: int = 0)
                 cases.known.learn(case.queue_url, response.body)
             tally.count(case, response.status)
             if number % _ADVANCE_EVERY == 0:
-                door.advance(500)
-        round_trip(in_process(door.answer, door.signers[0], lambda: door.now_s))
+                server.advance(500)
+        round_trip(in_process(server.answer, server.signers[0], lambda: server.now_s))
         return tally
     finally:
-        door.close()
+        server.close()
 
 
 def grown_bytes(directory: Path, *, seed: int, requests: int) -> int:
     """By how much the memory of a front end grows while it is asked the second half of the requests."""
-    door = InProcess(directory)
-    cases = Cases(seed, HOST, door.signers)
+    server = InProcess(directory)
+    cases = Cases(seed, HOST, server.signers)
     tracemalloc.start()
     try:
         before = 0
         for number in range(requests):
             if number == requests // 2:
                 before = tracemalloc.get_traced_memory()[0]
-            door.answer(cases.case(number, door.now_s).request())
+            server.answer(cases.case(number, server.now_s).request())
         return tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-        door.close()
+        server.close()
 
 
 def _check(case: Case, response: HttpResponse) -> None:

@@ -24,6 +24,16 @@ from penstock.metadata.store.interface import (
 from tests.runtime.harness import async_test
 
 
+async def told(watch: AsyncIterator[Change], last: str) -> list[Change]:
+    """What a watch tells up to a key."""
+    changes = []
+    async for change in watch:
+        changes.append(change)
+        if change.key == last:
+            break
+    return changes
+
+
 class Stores(Protocol):
     """Handles on one and the same store, and its time."""
 

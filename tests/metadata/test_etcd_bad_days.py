@@ -14,7 +14,7 @@ from penstock.metadata.store import etcd_watch
 from penstock.metadata.store.etcd import EtcdStore, open_etcd_store
 from penstock.metadata.store.interface import ABSENT, Change, StoreUnavailableError
 from tests.etcd_servers import EtcdServers
-from tests.metadata.store_contract import take
+from tests.metadata.store_contract import take, told
 from tests.runtime.harness import async_test
 
 
@@ -43,16 +43,6 @@ class Writer:
                 self.acknowledged[key] = await self._store.put(key, b"", ABSENT)
             except StoreUnavailableError:
                 continue
-
-
-async def told(watch: AsyncGenerator[Change, None], last: str) -> list[Change]:
-    """What a watch tells up to a key."""
-    changes = []
-    async for change in watch:
-        changes.append(change)
-        if change.key == last:
-            break
-    return changes
 
 
 def assert_nothing_lost(changes: list[Change], writer: Writer) -> None:

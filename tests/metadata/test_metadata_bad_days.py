@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +16,13 @@ from penstock.metadata.organisation.server_entry import OrganisationName
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import (
     ABSENT,
-    Change,
     MetadataStore,
     StoreUnavailableError,
     VersionConflictError,
 )
 from tests.etcd_servers import EtcdServers
 from tests.metadata.metadata_processes import MetadataProcesses
-from tests.metadata.store_contract import increment
+from tests.metadata.store_contract import increment, told
 from tests.runtime.harness import async_test
 
 ORGANISATIONS: list[OrganisationName] = ["replicated", "sharded-direct", "sharded-forwarding"]
@@ -91,22 +90,13 @@ class Writer:
                 self.failed.append(str(error))
 
 
-async def told_up_to(watch: AsyncIterator[Change], last: str) -> list[Change]:
-    changes = []
-    async for change in watch:
-        changes.append(change)
-        if change.key == last:
-            break
-    return changes
-
-
 @async_test
 async def test_servers_are_killed_until_one_is_left(servers: MetadataProcesses) -> None:
     async with servers.used():
         store = await servers.open()
         writer = Writer(store, "killed")
         watch = store.watch("killed/", (await store.list("")).version)
-        hearing = asyncio.ensure_future(told_up_to(watch, "killed/last"))
+        hearing = asyncio.ensure_future(told(watch, "killed/last"))
         for killed in ("m1", "m2"):
             await writer.write(20)
             writing = asyncio.ensure_future(writer.write(20))
@@ -223,7 +213,7 @@ async def test_etcd_loses_its_leader(servers_of_trio: MetadataProcesses, etcd_tr
         found = await asyncio.gather(*(store.look_up(key) for key in writer.acknowledged))
         assert all(entry is not None for entry in found)
         await writer.write(10)
-        changes = await told_up_to(watch, max(writer.acknowledged))
+        changes = await told(watch, max(writer.acknowledged))
         assert writer.acknowledged.items() <= {change.key: change.version for change in changes}.items()
         await watch.aclose()
 

@@ -53,7 +53,7 @@ class CountedStore(MemoryStore):
             yield change
 
 
-class House:
+class CountedServers:
     """Servers over one store in memory, and the stores of each."""
 
     def __init__(self, organisation: OrganisationName, copies: int) -> None:
@@ -74,10 +74,10 @@ class House:
 
 
 @asynccontextmanager
-async def house(
+async def servers(
     organisation: OrganisationName = "replicated", count: int = 3, copies: int = 2, **settings: int
-) -> AsyncIterator[House]:
-    made = House(organisation, copies)
+) -> AsyncIterator[CountedServers]:
+    made = CountedServers(organisation, copies)
     try:
         await made.servers.start(count, lease_seconds=10_000, **settings)
         yield made
@@ -88,7 +88,7 @@ async def house(
 @pytest.mark.parametrize("organisation", ORGANISATIONS)
 @async_test
 async def test_what_is_known_is_answered_without_the_store(organisation: OrganisationName) -> None:
-    async with house(organisation) as made:
+    async with servers(organisation) as made:
         store = await made.servers.open()
         written = {f"queues/{number}": await store.put(f"queues/{number}", b"x") for number in range(50)}
         before = made.reads
@@ -105,7 +105,7 @@ async def test_what_is_known_is_answered_without_the_store(organisation: Organis
 async def test_what_was_written_through_one_is_found_through_every_other(
     organisation: OrganisationName,
 ) -> None:
-    async with house(organisation) as made:
+    async with servers(organisation) as made:
         handles = [await made.servers.open_to(number) for number in range(3)]
         for store in made.stores:
             store.deaf = True  # no cache hears of it
@@ -120,7 +120,7 @@ async def test_what_was_written_through_one_is_found_through_every_other(
 
 @async_test
 async def test_a_stale_cache_never_wins_over_a_version() -> None:
-    async with house() as made:
+    async with servers() as made:
         one, other = await made.servers.open_to(0), await made.servers.open_to(1)
         first = await one.put("a", b"1", ABSENT)
         assert await other.look_up("a") == ("a", b"1", first)
@@ -139,7 +139,7 @@ async def test_a_stale_cache_never_wins_over_a_version() -> None:
 
 @async_test
 async def test_known_entries_are_read_while_the_store_is_away_and_writes_say_so() -> None:
-    async with house(count=2) as made:
+    async with servers(count=2) as made:
         store = await made.servers.open()
         version = await store.put("a", b"1")
         await until(lambda: all(one.follower.cache.get("a") is not None for one in made.servers.servers))
@@ -154,7 +154,7 @@ async def test_known_entries_are_read_while_the_store_is_away_and_writes_say_so(
 
 @async_test
 async def test_front_ends_with_the_map_go_straight_to_the_right_server() -> None:
-    async with house("sharded-direct", copies=1) as made:
+    async with servers("sharded-direct", copies=1) as made:
         store = await made.servers.open()
         for number in range(60):
             await store.put(f"k/{number}", b"")
@@ -168,7 +168,7 @@ async def test_front_ends_with_the_map_go_straight_to_the_right_server() -> None
 
 @async_test
 async def test_any_server_passes_on_what_is_anothers() -> None:
-    async with house("sharded-forwarding", copies=1) as made:
+    async with servers("sharded-forwarding", copies=1) as made:
         store = await made.servers.open_to(0)
         for number in range(60):
             await store.put(f"k/{number}", b"")
@@ -183,7 +183,7 @@ async def test_any_server_passes_on_what_is_anothers() -> None:
 
 @async_test
 async def test_shards_of_a_server_that_leaves_are_answered_by_others() -> None:
-    async with house("sharded-forwarding", copies=1) as made:
+    async with servers("sharded-forwarding", copies=1) as made:
         store = await made.servers.open_to(0)
         written = {f"k/{number}": await store.put(f"k/{number}", b"x") for number in range(40)}
         await made.servers.servers[2].close()
@@ -198,7 +198,7 @@ async def test_shards_of_a_server_that_leaves_are_answered_by_others() -> None:
 
 @async_test
 async def test_a_cache_keeps_to_its_room_and_what_it_lost_is_still_found() -> None:
-    async with house(count=1, cache_bytes=100_000) as made:
+    async with servers(count=1, cache_bytes=100_000) as made:
         store = await made.servers.open()
         value = bytes(1000)
         for number in range(300):
@@ -213,7 +213,7 @@ async def test_a_cache_keeps_to_its_room_and_what_it_lost_is_still_found() -> No
 
 @async_test
 async def test_a_listing_of_many_megabytes_comes_whole() -> None:
-    async with house(count=1) as made:
+    async with servers(count=1) as made:
         store = await made.servers.open()
         value = bytes(200_000)
         for number in range(30):
@@ -226,7 +226,7 @@ async def test_a_listing_of_many_megabytes_comes_whole() -> None:
 
 @async_test
 async def test_a_watch_goes_on_at_another_server_without_a_gap_or_a_repetition() -> None:
-    async with house() as made:
+    async with servers() as made:
         reader = await made.servers.open_to(1)
         writer = MemoryStore(made.contents)
         watch = reader.watch("k/", (await reader.list("")).version)
@@ -243,7 +243,7 @@ async def test_a_watch_goes_on_at_another_server_without_a_gap_or_a_repetition()
 
 @async_test
 async def test_a_watch_from_before_the_servers_time_is_told_by_the_store() -> None:
-    made = House("replicated", 1)
+    made = CountedServers("replicated", 1)
     writer = MemoryStore(made.contents)
     for number in range(20):
         await writer.put(f"k/{number}", b"")
@@ -264,7 +264,7 @@ async def test_a_watch_from_before_the_servers_time_is_told_by_the_store() -> No
 
 @async_test
 async def test_a_slow_watch_holds_up_nobody() -> None:
-    async with house(count=1, change_log_bytes=1 << 30) as made:
+    async with servers(count=1, change_log_bytes=1 << 30) as made:
         store = await made.servers.open()
         version = (await store.list("")).version
         slow, quick = store.watch("k/", version), store.watch("k/", version)
@@ -284,7 +284,7 @@ async def test_a_slow_watch_holds_up_nobody() -> None:
 
 @async_test
 async def test_strangers_are_refused(caplog: pytest.LogCaptureFixture) -> None:
-    async with house(count=1) as made:
+    async with servers(count=1) as made:
         # At once: the test would not wait for as long as this is tried otherwise.
         with pytest.raises(StoreRefusedError, match="cluster's secret"):
             await open_remote_store(made.servers.url(options="timeout=600"), b"not the secret of this one")
@@ -300,7 +300,7 @@ async def test_strangers_are_refused(caplog: pytest.LogCaptureFixture) -> None:
 
 @async_test
 async def test_strangers_who_say_nothing_keep_nobody_out() -> None:
-    async with house(count=1) as made:
+    async with servers(count=1) as made:
         host, port = made.servers.addresses[0].split(":")
         silent = [await asyncio.open_connection(host, int(port)) for _ in range(STRANGERS_AT_ONCE)]
         held = await connect(host, int(port), SECRET, "test")
@@ -314,7 +314,7 @@ async def test_strangers_who_say_nothing_keep_nobody_out() -> None:
 
 @async_test
 async def test_no_more_are_let_in_than_there_is_room_for() -> None:
-    async with house(count=1, max_connections=3) as made:
+    async with servers(count=1, max_connections=3) as made:
         host, port = made.servers.addresses[0].split(":")
         held = [await connect(host, int(port), SECRET, "test") for _ in range(3)]
         with pytest.raises(NotDoneError):
@@ -340,7 +340,7 @@ async def test_something_that_is_no_metadata_server_is_called_so() -> None:
 
 @async_test
 async def test_a_server_describes_itself() -> None:
-    async with house("sharded-direct", count=2) as made:
+    async with servers("sharded-direct", count=2) as made:
         store: RemoteStore = await made.servers.open()
         await store.put("a", b"1")
         await store.look_up("a")
@@ -353,7 +353,7 @@ async def test_a_server_describes_itself() -> None:
 
 @async_test
 async def test_a_server_that_is_cut_off_from_the_store_is_left_for_one_that_is_not() -> None:
-    async with house(count=2) as made:
+    async with servers(count=2) as made:
         store, writer = await made.servers.open_to(0), MemoryStore(made.contents)
         first = await writer.put("a", b"1")
         await until(lambda: all(one.follower.cache.version_of("a") == first for one in made.servers.servers))
@@ -408,7 +408,7 @@ async def test_a_server_that_stops_answers_what_it_has_begun() -> None:
 
 @async_test
 async def test_a_value_that_no_frame_holds_is_refused_before_it_is_sent() -> None:
-    async with house(count=1) as made:
+    async with servers(count=1) as made:
         store = await made.servers.open()
         with pytest.raises(StoreUnavailableError, match="larger than metadata servers take"):
             await store.put("a", bytes(5 << 20))

@@ -20,7 +20,7 @@ from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.store.sealed import SealedStore, sealed
 from penstock.metadata.users.administration import UserAdministration, UserError
 from penstock.metadata.users.directory import KeyOwner, UserDirectory
-from penstock.metadata.users.register import REGISTER_KEY
+from penstock.metadata.users.register import REGISTER_KEY, WriteTurns
 from penstock.metadata.users.seen_register import SeenRegister
 from penstock.metadata.users.users import KEYS, USERS, User, decode_user, encode
 from tests.runtime.harness import async_test
@@ -337,7 +337,7 @@ async def test_a_store_whose_users_were_deleted_is_not_one_without_users(tmp_pat
 
 
 @async_test
-async def test_the_last_user_leaves_an_open_door_where_an_administrator_deletes_it(tmp_path: Path) -> None:
+async def test_the_last_user_leaves_an_open_server_where_an_administrator_deletes_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.create("ada", root=True)
     running = await world.front_end()
@@ -409,3 +409,8 @@ async def test_who_is_vouched_for_looks_like_nobody_else(tmp_path: Path) -> None
     await seal_users(world.attacker, MASTER, found, lambda: 1_000, world.seen)
     assert [user.name for user in await world.users.users()] == ["ada"]
     assert len(await world.users.strange()) == 3
+
+
+def test_a_write_that_others_are_quicker_with_is_tried_a_few_times() -> None:
+    turns = WriteTurns(3)
+    assert [turns.lost() for _ in range(3)] == [True, True, False]

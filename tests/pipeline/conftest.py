@@ -1,4 +1,4 @@
-"""What tests of the pipeline share: one Spark session, one `penstock serve` that it reads from and writes to, and errands."""
+"""What tests of the pipeline share: one Spark session, one `penstock serve` that it reads from and writes to, and background_work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 import penstock
 from penstock.pipeline.session import spark_session
-from tests.pipeline import errands
+from tests.pipeline import background_work
+from tests.pipeline.background_work import BackgroundWork
 from tests.pipeline.broker import Broker, serving
-from tests.pipeline.errands import Errands
 from tests.pipeline.quick_spark import SESSION_OPTIONS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ TEST_SECONDS = 900
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for mark, meaning in errands.MARKS.items():
+    for mark, meaning in background_work.MARKS.items():
         config.addinivalue_line("markers", f"{mark}: {meaning}")
 
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
-    errands.in_order(items, here)
+    background_work.in_order(items, here)
 
 
 @pytest.fixture(scope="session")
@@ -56,11 +56,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def all_errands(
+def all_background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Errands]:
+) -> Iterator[BackgroundWork]:
     """What goes on beside the tests, from the first of them on."""
-    all_of_them = Errands(request.session.items, tmp_path_factory)
+    all_of_them = BackgroundWork(request.session.items, tmp_path_factory)
     if all_of_them:
         all_of_them.begin(request.getfixturevalue("broker"))
     yield all_of_them
@@ -68,23 +68,25 @@ def all_errands(
 
 
 @pytest.fixture(autouse=True)
-def begun_beside(request: pytest.FixtureRequest, all_errands: Errands) -> None:
+def begun_beside(request: pytest.FixtureRequest, all_background: BackgroundWork) -> None:
     """Once the tests are over that are to be alone, others may run beside."""
-    if all_errands and not errands.is_alone(request.node):
-        all_errands.begin_beside(lambda: request.getfixturevalue("spark"), request.getfixturevalue("broker"))
+    if all_background and not background_work.is_alone(request.node):
+        all_background.begin_beside(
+            lambda: request.getfixturevalue("spark"), request.getfixturevalue("broker")
+        )
 
 
 @pytest.fixture
-def errand(request: pytest.FixtureRequest, all_errands: Errands) -> Future[Any]:
+def background(request: pytest.FixtureRequest, all_background: BackgroundWork) -> Future[Any]:
     """Of this test."""
-    return all_errands.of(request.node)
+    return all_background.of(request.node)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """From its first fixture to its last, a test that is to be alone is."""
-    if errands.is_alone(item):
-        with errands.GATE.alone():
+    if background_work.is_alone(item):
+        with background_work.GATE.alone():
             return (yield)
     return (yield)
 
@@ -92,9 +94,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test that ran beside others is over, or is waited for."""
-    if not errands.is_beside(pyfuncitem):
+    if not background_work.is_beside(pyfuncitem):
         return None
-    running = pyfuncitem.funcargs["all_errands"]
-    assert isinstance(running, Errands)
+    running = pyfuncitem.funcargs["all_background"]
+    assert isinstance(running, BackgroundWork)
     running.of(pyfuncitem).result()
     return True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.cli.main import main
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 
 if __name__ == "__main__":
-    places.SPAN_BATCHES = 3
-    places.BLOCK_SPANS = 2
+    paths.SPAN_BATCHES = 3
+    paths.BLOCK_SPANS = 2
     main()

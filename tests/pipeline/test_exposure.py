@@ -53,9 +53,9 @@ def everything_shown(directory: Path, broker: Broker) -> Exposed:
     return Exposed(place, done.stdout, (*in_options, *in_environment))
 
 
-@pytest.mark.errand(work=everything_shown)
-def test_nothing_that_spark_shows_has_a_key_or_a_secret_in_it(errand: Future[Exposed]) -> None:
-    shown = errand.result()
+@pytest.mark.background(work=everything_shown)
+def test_nothing_that_spark_shows_has_a_key_or_a_secret_in_it(background: Future[Exposed]) -> None:
+    shown = background.result()
     files = [path for path in shown.directory.rglob("*") if path.is_file()]
     texts = {str(path.relative_to(shown.directory)): path.read_bytes() for path in files}
     texts["the driver's log"] = shown.output

@@ -67,11 +67,11 @@ def a_driver_killed(directory: Path, broker: Broker) -> Killed:
 
 
 @pytest.mark.beside
-@pytest.mark.errand(work=a_driver_killed)
+@pytest.mark.background(work=a_driver_killed)
 def test_a_driver_killed_at_any_moment_writes_every_row_once(
-    spark: SparkSession, broker: Broker, errand: Future[Killed]
+    spark: SparkSession, broker: Broker, background: Future[Killed]
 ) -> None:
-    killed = errand.result()
+    killed = background.result()
     # In the session of all tests: who goes on with a warehouse need not be who was killed.
     progress = Progress(JOB)
     run_job(spark, JOBS[JOB], RunOptions(broker.endpoint, str(killed.warehouse), queue=QUEUE), progress)
@@ -81,11 +81,11 @@ def test_a_driver_killed_at_any_moment_writes_every_row_once(
 
 
 @pytest.mark.beside
-@pytest.mark.errand(work=a_driver_killed)
+@pytest.mark.background(work=a_driver_killed)
 def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or_a_double(
-    spark: SparkSession, broker: Broker, errand: Future[Killed]
+    spark: SparkSession, broker: Broker, background: Future[Killed]
 ) -> None:
-    source, sink, checkpoint = errand.result().copy
+    source, sink, checkpoint = background.result().copy
 
     def resume() -> None:
         query = (

@@ -95,11 +95,11 @@ def a_job_on_a_cluster(directory: Path, broker: Broker) -> Ran:
 
 
 @pytest.mark.beside
-@pytest.mark.errand(work=a_job_on_a_cluster)
+@pytest.mark.background(work=a_job_on_a_cluster)
 def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_killed(
-    spark: SparkSession, broker: Broker, errand: Future[Ran], tmp_path: Path
+    spark: SparkSession, broker: Broker, background: Future[Ran], tmp_path: Path
 ) -> None:
-    queue, shared = errand.result()
+    queue, shared = background.result()
     run_job(spark, JOBS["usage"], RunOptions(broker.endpoint, str(tmp_path), queue=queue), Progress("usage"))
     expected = minutes(tmp_path)
     assert sum(row[2] for row in expected) == MESSAGES * ROWS_A_MESSAGE

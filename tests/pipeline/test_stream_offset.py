@@ -14,8 +14,8 @@ from penstock.model.partition_numbers import number_of
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.source.missing import Missing
+from penstock.pipeline.source.offsets import checked_starts
 from penstock.pipeline.source.options import read_options
-from penstock.pipeline.source.places import checked_starts
 from penstock.pipeline.source.stream_offset import (
     StreamOffset,
     admitted,

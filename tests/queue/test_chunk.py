@@ -30,22 +30,22 @@ def test_appending_counts_pieces_per_file() -> None:
     assert list(chunk.starts) == [0, 3, 4]
 
 
-def test_burying_a_run_over_pieces_says_what_it_freed() -> None:
+def test_marking_a_run_over_pieces_gone_says_what_it_freed() -> None:
     chunk = three_pieces()
-    assert chunk.bury(1, 5) == (2 + 3 + 10 + 100, [2])
+    assert chunk.mark_gone(1, 5) == (2 + 3 + 10 + 100, [2])
     assert chunk.files == {1: 2}
     assert chunk.living == 4
-    assert chunk.bury(0, 1) == (1, [1])
-    assert chunk.bury(5, 8) == (900, [1])
+    assert chunk.mark_gone(0, 1) == (1, [1])
+    assert chunk.mark_gone(5, 8) == (900, [1])
     assert chunk.files == {}
     assert chunk.living == 0
 
 
-def test_burying_one_by_one_says_the_same() -> None:
+def test_marking_one_by_one_says_the_same() -> None:
     chunk = three_pieces()
-    assert [chunk.bury_one(index) for index in (2, 0, 1)] == [None, None, 1]
-    assert chunk.bury_one(3) == 2
-    assert [chunk.bury_one(index) for index in (7, 6, 5, 4)] == [None, None, None, 1]
+    assert [chunk.mark_one_gone(index) for index in (2, 0, 1)] == [None, None, 1]
+    assert chunk.mark_one_gone(3) == 2
+    assert [chunk.mark_one_gone(index) for index in (7, 6, 5, 4)] == [None, None, None, 1]
     assert chunk.files == {}
 
 
@@ -62,7 +62,7 @@ def test_a_piece_ends_where_the_next_begins() -> None:
 
 def test_only_living_pieces_are_moved() -> None:
     chunk = three_pieces()
-    chunk.bury(0, 3)
+    chunk.mark_gone(0, 3)
     assert chunk.living_pieces({1}) == [(2, at(1, 64))]
     assert [chunk.is_living(piece) for piece in range(3)] == [False, True, True]
     chunk.relocate(2, at(9, 64))

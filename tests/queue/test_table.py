@@ -56,8 +56,8 @@ def test_moving_from_state_to_state_keeps_the_counts(run: tuple[int, int]) -> No
 
 def test_the_gone_stay_gone() -> None:
     table = filled(100)
-    assert table.bury([(5, 1), (10, 10)]) == 11
-    assert table.bury([(5, 1), (10, 10)]) == 0
+    assert table.mark_gone([(5, 1), (10, 10)]) == 11
+    assert table.mark_gone([(5, 1), (10, 10)]) == 0
     for state in (LEASED, READY):
         table.move([(1, 100)], state)
         table.move([(5, 1)], state)
@@ -65,7 +65,7 @@ def test_the_gone_stay_gone() -> None:
     assert table.runs_in(states.RUNS_IN[READY], 1, 101, 1_000) == [(1, 4), (6, 4), (20, 81)]
     assert table.state(5) == states.GONE
     assert table.state(0) == table.state(101) == table.state(10**9) == states.GONE
-    assert table.bury([(90, 10**6)]) == 11
+    assert table.mark_gone([(90, 10**6)]) == 11
 
 
 def test_a_run_of_different_priorities_is_counted_by_priority() -> None:
@@ -78,18 +78,18 @@ def test_a_run_of_different_priorities_is_counted_by_priority() -> None:
     table.move([(2, 1)], READY)
     table.move([(3, 2)], READY)
     assert table.ready_by_priority == [0, 0, 0, 1, 0, 0, 0, 0, 0, 2]
-    assert table.bury([(1, 4)]) == 4
+    assert table.mark_gone([(1, 4)]) == 4
     assert table.ready_by_priority == [0] * 10
 
 
 def test_a_chunk_goes_when_all_of_it_is_gone() -> None:
     table = filled(3 * CHUNK_MESSAGES)
     assert sorted(table.chunks) == [0, 1, 2, 3]
-    table.bury([(CHUNK_MESSAGES, CHUNK_MESSAGES)])
+    table.mark_gone([(CHUNK_MESSAGES, CHUNK_MESSAGES)])
     assert sorted(table.chunks) == [0, 2, 3]
-    table.bury([(first, 1) for first in range(1, CHUNK_MESSAGES)])
+    table.mark_gone([(first, 1) for first in range(1, CHUNK_MESSAGES)])
     assert table.first_living() == 2 * CHUNK_MESSAGES
-    table.bury([(1, table.next)])
+    table.mark_gone([(1, table.next)])
     assert table.messages == table.bytes == 0
     assert sorted(table.chunks) == [3], "the chunk that is still being filled stays"
 
@@ -97,9 +97,9 @@ def test_a_chunk_goes_when_all_of_it_is_gone() -> None:
 def test_an_emptied_file_is_told_once() -> None:
     table = filled(50, batch=10, file=1)
     table.append(bytes([READY]) * 10, array("I", [1] * 10), 10, 2 << 32, None)
-    table.bury([(1, 49)])
+    table.mark_gone([(1, 49)])
     assert table.emptied == []
-    table.bury([(50, 1)])
+    table.mark_gone([(50, 1)])
     assert table.emptied == [1]
     assert table.files == {2: 1}
     table.relocate(0, 0, 1 << 32, 9 << 32)  # nothing lives there
@@ -119,7 +119,7 @@ def test_receives_are_counted_beyond_a_byte() -> None:
     assert table.receive_counts((1, 8)) == [0, 0, 600, 601, 0, 0, 600, 0]
     assert table.receive_counts((7, 1)) == [600]
     assert len(table.many_attempts) == 3
-    table.bury([(1, 20)])
+    table.mark_gone([(1, 20)])
     assert table.many_attempts == {}
 
 
@@ -133,7 +133,7 @@ def test_the_first_receive_is_remembered_once() -> None:
 
 def test_looking_for_life() -> None:
     table = filled(10_000)
-    table.bury([(100, 8_000)])
+    table.mark_gone([(100, 8_000)])
     assert table.is_alive((99, 1))
     assert not table.is_alive((100, 1))
     assert not table.is_alive((100, 8_000))

@@ -59,7 +59,7 @@ class World:
         self.rig = Rig(settings, start=start)
         self.reference = Reference(settings, next=start)
         self.dead = Rig(QueueSettings(ordering=settings.ordering), partition_id=2)
-        self.buried: dict[int, bytes] = {}
+        self.gone: dict[int, bytes] = {}
         """What must be in the dead-letter queue, by sequence number here."""
         self.now_ms = START_MS
         self.leases: list[tuple[int, Runs]] = []
@@ -220,12 +220,12 @@ class World:
         origin = Origin(1, "orders", "redrive", runs, 0, [0] * len(sequences), self.now_ms)
         bodies = [self.reference.messages[sequence].body for sequence in sequences]
         self.dead.write(moving.arrive(self.dead.partition, encode(bodies), origin, self.now_ms))
-        self.buried.update(zip(sequences, bodies, strict=True))
+        self.gone.update(zip(sequences, bodies, strict=True))
 
     def abandon(self) -> None:
         """The dead-letter queue is not there: what has not arrived in it comes back."""
         on_their_way = sorted(run for moves in self.rig.partition.moves.values() for run in moves)
-        back = runs_of(sequence for sequence in expand(on_their_way) if sequence not in self.buried)
+        back = runs_of(sequence for sequence in expand(on_their_way) if sequence not in self.gone)
         self.rig.write(moving.abandon_move(self.rig.partition, back, self.now_ms))
         self.reference.abandon_move(expand(back))
 
@@ -309,4 +309,4 @@ class World:
     def _check_dead(self) -> None:
         recount.check(self.dead.partition)
         runs = self.dead.partition.table.runs_in(states.RUNS_LIVING, 1, self.dead.partition.table.next, 10**6)
-        assert sorted(self.dead.bodies(runs)) == sorted(self.buried.values())
+        assert sorted(self.dead.bodies(runs)) == sorted(self.gone.values())

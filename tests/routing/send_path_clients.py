@@ -32,7 +32,7 @@ class Settings:
         self.clients = dice.choice([1, 2, 3])
 
 
-class Door(Protocol):
+class FrontEnd(Protocol):
     """Where a client connects."""
 
     def take(self, connection: Connection, request_id: int, request: Send, body: Buffer) -> None:
@@ -43,13 +43,13 @@ class Door(Protocol):
 class Connection:
     """A connection of a client to a front end."""
 
-    def __init__(self, front_end: Door, number: int) -> None:
+    def __init__(self, front_end: FrontEnd, number: int) -> None:
         self.front_end, self.number = front_end, number
         self.requests: deque[tuple[int, Send, Buffer]] = deque()
         self.answered: deque[tuple[int, Outcome]] = deque()
 
 
-class Surroundings(Protocol):
+class ClientWorld(Protocol):
     """What clients know of the world."""
 
     dice: Random
@@ -83,7 +83,7 @@ class Outgoing(OutgoingBatch):
 class Client(QueueSender):
     """A producer that runs the code of the client library."""
 
-    def __init__(self, path: Surroundings, producer: int) -> None:
+    def __init__(self, path: ClientWorld, producer: int) -> None:
         super().__init__(SendLine(PATIENCE_SECONDS, Random(producer)))
         self._path, self.producer = path, producer
         self._table = LinkTable(PATIENCE_SECONDS, Random(producer))

@@ -116,7 +116,7 @@ def test_a_queue_that_was_made_through_another_front_end_is_found(
 
 
 def test_where_a_log_can_be_read_is_looked_up_too() -> None:
-    assert FrontEnd(QUEUE, PARTITION).ask(messages.LocateLog(QUEUE_ID)) == Reply(messages.LogPlace())
+    assert FrontEnd(QUEUE, PARTITION).ask(messages.LocateLog(QUEUE_ID)) == Reply(messages.LogAddress())
 
 
 @Asked

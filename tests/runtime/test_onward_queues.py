@@ -1,6 +1,6 @@
 """Every way in which a message reaches a queue that its sender did not name, and who may open it.
 
-A real server with both doors: the native client, and boto3. `docs/security.md` has the list.
+A real server with both protocols: the native client, and boto3. `docs/security.md` has the list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.frontend.queues.metadata import decode, encode, key_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.attributes.redrive import RedriveAllowPolicy
 from tests.runtime.harness import async_test
-from tests.runtime.native.test_users import House, Someone, house
+from tests.runtime.native.test_users import Someone, UserServer, serving_users
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 DENY = {"RedriveAllowPolicy": json.dumps({"redrivePermission": "denyAll"})}
@@ -42,7 +42,7 @@ def redrive_to(name: str) -> dict[str, str]:
 class Sqs:
     """boto3 with somebody's key."""
 
-    def __init__(self, there: House, key: Someone | None) -> None:
+    def __init__(self, there: UserServer, key: Someone | None) -> None:
         self._client = boto3.client(
             "sqs",
             endpoint_url=there.server.sqs_url,
@@ -66,9 +66,9 @@ class Sqs:
 
 
 @asynccontextmanager
-async def visited(tmp_path: Path) -> AsyncIterator[tuple[House, Someone, Someone]]:
+async def visited(tmp_path: Path) -> AsyncIterator[tuple[UserServer, Someone, Someone]]:
     """A server, its root, and somebody who may make and use queues that begin with `mal`, and no others."""
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         mallory = await there.user("mallory", "sqs:*", on=f"{ARN}mal*")
         yield there, root, mallory
@@ -123,8 +123,8 @@ async def test_a_queue_that_is_named_may(tmp_path: Path) -> None:
 
 
 @async_test
-async def test_without_users_the_policy_holds_in_both_doors(tmp_path: Path) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+async def test_without_users_the_policy_holds_in_both_protocols(tmp_path: Path) -> None:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as client:
         sqs = Sqs(there, None)
         await sqs.create("vip", **DENY)
         await refused(client.create_queue("mal", dead_letter_queue="vip"), "RedriveAllowPolicy")
@@ -242,7 +242,7 @@ async def test_by_each_way_a_message_arrives_where_the_settings_say(tmp_path: Pa
 async def test_who_makes_a_sorted_queue_must_be_allowed_to_make_the_one_for_late_messages(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", *CREATES)  # on orders, and nothing else
         async with there.as_(sam) as client:

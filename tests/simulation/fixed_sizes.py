@@ -115,7 +115,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.layout.capacity.FULL_SHARE",
     ),
     "a promise that checkers measure by": (
-        "cluster.manager.office.LEASE_MS",
+        "cluster.manager.candidate.LEASE_MS",
         "cluster.membership.campaign.RENEWALS_PER_LEASE",
         "cluster.membership.held_lease.SPARE_MS",
         "cluster.membership.node_lease.LEASE_MS",
@@ -251,6 +251,10 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.local.haproxy.POLL_SECONDS",
         "cluster.local.haproxy.SESSION_HOURS",
         "cluster.local.local_plan.BASE_PORT",
+        "cluster.local.restarts.LOOKS_BETWEEN_STARTS",
+        "ordering.clockbound_page.READS_AT_MOST",
+        "ordering.clockbound_page.VERSION",
+        "ordering.clockbound_page._SECOND_NS",
     ),
     "the client library over sockets, and requests of a size that no run has": (
         "client.connection.address.DEFAULT_PORT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -12,8 +13,8 @@ from penstock.simulation.cluster.targeted_stops import AimedHunter
 from penstock.simulation.faults import Faults
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.network import Link
-from penstock.simulation.planted_bugs import patched
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch, patched
+from tests.simulation.planted.catalogue import patches_of
 
 
 class Case(NamedTuple):
@@ -51,6 +52,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_without_the_fault_the_bug_does_not_show(name: str) -> None:
     seed, nodes, without = CASES[name]
-    assert run_seed(seed, name, nodes=nodes).violations
+    bug = partial(patches_of, name, cluster=nodes is not None)
+    assert run_seed(seed, bug, nodes=nodes).violations
     with patched(without):
-        assert run_seed(seed, name, nodes=nodes).violations == []
+        assert run_seed(seed, bug, nodes=nodes).violations == []

@@ -9,12 +9,12 @@ from penstock.simulation.checkers import log_prefix, log_retention, reader_group
 from penstock.simulation.history import History
 from penstock.simulation.log_history import (
     BoundsSeen,
-    GroupPlace,
     GroupSeek,
     Joined,
     LoggedMessage,
     LogRead,
     OffsetCommit,
+    ReaderIdentity,
 )
 from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.observed_store import AppendedRecord
@@ -145,11 +145,11 @@ _LIFE = QueueLife(1, "log", [QueueSettings(consumption="log")], 0)
 
 
 def _joined(member: str, generation: int, offset: int | None, at_ms: int) -> Joined:
-    return Joined(_LIFE, GroupPlace("g", member, generation), offset, at_ms, at_ms + 1)
+    return Joined(_LIFE, ReaderIdentity("g", member, generation), offset, at_ms, at_ms + 1)
 
 
 def _committed(member: str, generation: int, offset: int, at_ms: int) -> OffsetCommit:
-    return OffsetCommit(_LIFE, GroupPlace("g", member, generation), offset, at_ms, at_ms + 1, "done")
+    return OffsetCommit(_LIFE, ReaderIdentity("g", member, generation), offset, at_ms, at_ms + 1, "done")
 
 
 def test_a_group_that_hands_over_is_well() -> None:

@@ -13,10 +13,11 @@ from penstock.backend.node.node import Node
 from penstock.simulation import opened_ledger
 from penstock.simulation.campaign import run_seed
 from penstock.simulation.checkers import CHECKERS
-from penstock.simulation.planted_bugs import BUGS, planted
+from penstock.simulation.patching import patched
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload import idle_visitor
+from tests.simulation.planted.catalogue import BUGS
 
 LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "acknowledge-before-flush": (3, 9),
@@ -106,7 +107,7 @@ def _seeds(name: str) -> Iterator[int]:
 def test_a_planted_bug_is_caught_by_its_checker(name: str, clean: Clean) -> None:
     bug = BUGS[name]
     for seed in islice(_seeds(name), MOST_RUNS):
-        if any(violation.checker == bug.checker for violation in run_seed(seed, name).violations):
+        if any(violation.checker == bug.checker for violation in run_seed(seed, bug.patches).violations):
             assert clean(seed) == []
             return
     pytest.fail(f"{bug.checker} does not notice that {bug.sentence}")
@@ -123,6 +124,6 @@ def test_every_checker_has_a_bug() -> None:
 
 def test_a_bug_is_gone_when_its_context_ends() -> None:
     before = Node.take_output
-    with planted("acknowledge-before-flush"):
+    with patched(BUGS["acknowledge-before-flush"].patches()):
         assert Node.take_output is not before
     assert Node.take_output is before

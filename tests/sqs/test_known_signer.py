@@ -12,7 +12,7 @@ from penstock.sqs.signing.signature import SKEW_SECONDS
 from penstock.sqs.signing.signing_keys import derive_key
 from tests.sqs.reference import SECRET, signed
 from tests.sqs.requests import form_request, get_request, json_request
-from tests.sqs.test_signature import PLAIN, flipped, with_header
+from tests.sqs.test_signature import PLAIN, TAMPERED, with_header
 
 
 def signer_of(request: HttpRequest, secret: str = SECRET) -> KnownSigner:
@@ -45,17 +45,10 @@ def test_what_clients_usually_send_is_known(request_: HttpRequest) -> None:
 @pytest.mark.parametrize(
     "tampered",
     [
-        lambda request: msgspec.structs.replace(request, body=request.body + b" "),
-        lambda request: msgspec.structs.replace(request, path="/000000000000/other"),
-        lambda request: msgspec.structs.replace(request, query="x=1"),
-        lambda request: msgspec.structs.replace(request, method="PUT"),
-        lambda request: with_header(request, "host", "evil"),
-        lambda request: with_header(request, "content-type", None),
-        lambda request: with_header(request, "x-amz-target", "AmazonSQS.DeleteQueue"),
+        *TAMPERED,
         lambda request: with_header(request, "x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
         lambda request: with_header(request, "x-amz-date", None),
         lambda request: with_header(request, "x-amz-date", "20231399T000000Z"),
-        lambda request: with_header(request, "authorization", flipped(request.headers["authorization"])),
         lambda request: with_header(
             request, "authorization", request.headers["authorization"][:-64] + "\xe9" * 64
         ),

@@ -14,7 +14,7 @@ from penstock.wire.messages import Count, Done, Ping
 _LATE = PenstockError(ErrorCode.UNREACHABLE, "nobody is there")
 
 
-class _Desk:
+class _Asked:
     """Keeps what is asked until the test answers."""
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class _Desk:
         self.asked[call][1](outcome)
 
 
-def _begin(steps: Steps[Reply]) -> tuple[_Desk, list[Reply | Exception], StepRunner[Reply, int]]:
-    desk, ended = _Desk(), list[Reply | Exception]()
-    runner = StepRunner(steps, desk, ended.append)
+def _begin(steps: Steps[Reply]) -> tuple[_Asked, list[Reply | Exception], StepRunner[Reply, int]]:
+    asked, ended = _Asked(), list[Reply | Exception]()
+    runner = StepRunner(steps, asked, ended.append)
     runner.start()
-    return desk, ended, runner
+    return asked, ended, runner
 
 
 def _back(partition: int, reply: Reply) -> Ask | None:
@@ -58,43 +58,43 @@ def _all() -> Steps[Reply]:
 
 
 def test_the_first_that_has_something_ends_the_wait_of_the_others() -> None:
-    desk, ended, _ = _begin(_first())
-    desk.answer(0, Reply(Done()))
+    asked, ended, _ = _begin(_first())
+    asked.answer(0, Reply(Done()))
     assert not ended
-    desk.answer(1, Reply(Count(5)))
+    asked.answer(1, Reply(Count(5)))
     assert ended == [Reply(Count(5))]
-    assert desk.cancelled == [0, 1, 2]
+    assert asked.cancelled == [0, 1, 2]
 
 
 def test_what_comes_too_late_is_given_back_once() -> None:
-    desk, ended, _ = _begin(_first())
-    desk.answer(1, Reply(Count(5)))
-    desk.answer(2, Reply(Count(6)))
-    desk.answer(0, Reply(Done()))
-    assert [ask for ask, _ in desk.asked[3:]] == [Ask(Ping(), b"back", 9)]
+    asked, ended, _ = _begin(_first())
+    asked.answer(1, Reply(Count(5)))
+    asked.answer(2, Reply(Count(6)))
+    asked.answer(0, Reply(Done()))
+    assert [ask for ask, _ in asked.asked[3:]] == [Ask(Ping(), b"back", 9)]
     assert ended == [Reply(Count(5))]
 
 
 def test_where_nobody_has_something_one_answer_is_enough() -> None:
-    desk, ended, _ = _begin(_first())
+    asked, ended, _ = _begin(_first())
     outcomes: list[Outcome] = [_LATE, Reply(Done()), _LATE]
     for call, outcome in enumerate(outcomes):
-        desk.answer(call, outcome)
+        asked.answer(call, outcome)
     assert ended == [Reply(Done())]
 
 
 def test_where_all_fail_the_first_failure_is_told() -> None:
-    desk, ended, _ = _begin(_first())
+    asked, ended, _ = _begin(_first())
     for call in range(3):
-        desk.answer(call, _LATE)
+        asked.answer(call, _LATE)
     assert ended == [_LATE]
 
 
 def test_all_are_waited_for() -> None:
-    desk, ended, _ = _begin(_all())
-    desk.answer(1, _LATE)
+    asked, ended, _ = _begin(_all())
+    asked.answer(1, _LATE)
     assert not ended
-    desk.answer(0, Reply(Done()))
+    asked.answer(0, Reply(Done()))
     assert ended == [Reply(Count(1))]
 
 
@@ -104,10 +104,10 @@ def test_a_request_that_is_told_to_stop_waiting_does_not_wait_at_a_later_step() 
         reply: Reply = yield Ask(Ping(), partition=8)
         return reply
 
-    desk, _, runner = _begin(twice())
+    asked, _, runner = _begin(twice())
     runner.stop_waiting()
-    desk.answer(0, Reply(Done()))
-    assert desk.cancelled == [0, 1]
+    asked.answer(0, Reply(Done()))
+    assert asked.cancelled == [0, 1]
 
 
 def test_what_comes_for_a_request_that_is_abandoned_is_given_back() -> None:
@@ -120,12 +120,12 @@ def test_what_comes_for_a_request_that_is_abandoned_is_given_back() -> None:
             closed.append(True)
         return reply
 
-    desk, ended, runner = _begin(one())
+    asked, ended, runner = _begin(one())
     runner.abandon()
     assert closed
-    assert desk.cancelled == [0]
-    desk.answer(0, Reply(Count(5)))
-    assert [ask for ask, _ in desk.asked[1:]] == [Ask(Ping(), b"back", 7)]
+    assert asked.cancelled == [0]
+    asked.answer(0, Reply(Count(5)))
+    assert [ask for ask, _ in asked.asked[1:]] == [Ask(Ping(), b"back", 7)]
     assert not ended
 
 
@@ -135,19 +135,19 @@ def test_an_abandoned_request_takes_no_further_step() -> None:
         reply: Reply = yield Ask(Ping(), partition=8)
         return reply
 
-    desk, ended, runner = _begin(twice())
+    asked, ended, runner = _begin(twice())
     runner.abandon()
-    desk.answer(0, Reply(Done()))
-    assert len(desk.asked) == 1
+    asked.answer(0, Reply(Done()))
+    assert len(asked.asked) == 1
     assert not ended
 
 
 def test_all_that_comes_for_an_abandoned_wait_at_several_is_given_back() -> None:
-    desk, ended, runner = _begin(_first())
+    asked, ended, runner = _begin(_first())
     runner.abandon()
     for call in range(3):
-        desk.answer(call, Reply(Count(5)))
-    assert [ask.partition for ask, _ in desk.asked[3:]] == [7, 8, 9]
+        asked.answer(call, Reply(Count(5)))
+    assert [ask.partition for ask, _ in asked.asked[3:]] == [7, 8, 9]
     assert not ended
 
 
@@ -158,8 +158,8 @@ def test_an_exception_that_steps_do_not_catch_ends_the_request_and_is_told_by_th
         yield Ask(Ping(), partition=7)
         raise KeyError("broken")
 
-    desk, ended, _ = _begin(broken())
-    desk.answer(0, Reply(Done()))
+    asked, ended, _ = _begin(broken())
+    asked.answer(0, Reply(Done()))
     (result,) = ended
     assert isinstance(result, KeyError)
     outcome = told(result)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.streams.framed import LONE_TURNS, FramedConnection
+from penstock.streams.framed import FramedConnection
+from penstock.wire.frame_gathering import LONE_TURNS
 from penstock.wire.frames import Frame
 from tests.client.peer import async_test
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.backoff import Backoff
+from penstock.wire.backoff import Backoff, Reminders, Retry
 from penstock.wire.credentials import Credentials, Prove, server_proof
 from penstock.wire.greeting import Greeting
 from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError, ServerHandshake
@@ -26,6 +26,24 @@ def test_pauses_double_up_to_the_longest_and_begin_again_after_a_success() -> No
     assert [pauses.pause() for _ in range(5)] == [0.1, 0.2, 0.4, 0.5, 0.5]
     pauses.reset()
     assert pauses.pause() == 0.1
+
+
+def test_a_retry_has_even_pauses_until_its_deadline() -> None:
+    retry = Retry(0.1, 5.0, 100.0)
+    assert [retry.pause(now) for now in (100.0, 105.0, 105.1)] == [0.1, 0.1, None]
+
+
+def test_what_goes_on_is_logged_the_first_time_and_after_every_interval() -> None:
+    reminders = Reminders(30.0)
+    assert not reminders.any_yet
+    assert [reminders.is_due(now) for now in (0.0, 29.9, 30.0, 31.0, 60.0)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert reminders.any_yet
 
 
 def test_dice_cut_each_pause_by_up_to_a_half() -> None:

@@ -10,54 +10,54 @@ from penstock.wire.read_ticket import (
     TICKET_BYTES,
     Holder,
     ReadTicket,
-    TicketDesk,
     TicketError,
+    TicketSeal,
     encode_holder,
 )
 
 NOW_MS = 1_700_000_000_000
-DESK = TicketDesk(b"what the processes of this cluster know")
+SEAL = TicketSeal(b"what the processes of this cluster know")
 
 
 def test_a_ticket_says_which_partition_and_until_when() -> None:
-    ticket = DESK.issue(17, NOW_MS)
+    ticket = SEAL.issue(17, NOW_MS)
     assert len(ticket) == TICKET_BYTES
     expected = ReadTicket(17, NOW_MS + LIFETIME_MS)
-    assert DESK.check(ticket, NOW_MS) == expected
-    assert DESK.check(memoryview(ticket), NOW_MS + LIFETIME_MS - 1) == expected
+    assert SEAL.check(ticket, NOW_MS) == expected
+    assert SEAL.check(memoryview(ticket), NOW_MS + LIFETIME_MS - 1) == expected
 
 
 def test_a_ticket_says_who_reads_what() -> None:
     holder = Holder("000000000000", "ada", "arn:aws:sqs:us-east-1:000000000000:clicks")
-    ticket = DESK.issue(17, NOW_MS, encode_holder(holder))
-    assert DESK.check(ticket, NOW_MS) == ReadTicket(17, NOW_MS + LIFETIME_MS, holder)
+    ticket = SEAL.issue(17, NOW_MS, encode_holder(holder))
+    assert SEAL.check(ticket, NOW_MS) == ReadTicket(17, NOW_MS + LIFETIME_MS, holder)
     for place in range(len(ticket)):
         changed = bytearray(ticket)
         changed[place] ^= 1
         with pytest.raises(TicketError, match="not one of this cluster's"):
-            DESK.check(changed, NOW_MS)
+            SEAL.check(changed, NOW_MS)
 
 
 def test_names_that_are_too_long_are_shortened() -> None:
     holder = Holder("0" * 200, "ö" * 200, "q" * 1_000)
     encoded = encode_holder(holder)
     assert len(encoded) <= HOLDER_BYTES
-    found = DESK.check(DESK.issue(17, NOW_MS, encoded), NOW_MS).holder
+    found = SEAL.check(SEAL.issue(17, NOW_MS, encoded), NOW_MS).holder
     assert found is not None
     assert found.user == "ö" * 64
 
 
 def test_a_ticket_ends() -> None:
     with pytest.raises(TicketError, match="has ended"):
-        DESK.check(DESK.issue(17, NOW_MS), NOW_MS + LIFETIME_MS)
+        SEAL.check(SEAL.issue(17, NOW_MS), NOW_MS + LIFETIME_MS)
 
 
 @pytest.mark.parametrize("place", range(TICKET_BYTES))
 def test_no_byte_of_it_can_be_changed(place: int) -> None:
-    ticket = bytearray(DESK.issue(17, NOW_MS))
+    ticket = bytearray(SEAL.issue(17, NOW_MS))
     ticket[place] ^= 1
     with pytest.raises(TicketError, match="not one of this cluster's"):
-        DESK.check(ticket, NOW_MS)
+        SEAL.check(ticket, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_no_byte_of_it_can_be_changed(place: int) -> None:
 )
 def test_what_has_another_length_is_no_ticket(given: bytes) -> None:
     with pytest.raises(TicketError, match="no ticket"):
-        DESK.check(given, NOW_MS)
+        SEAL.check(given, NOW_MS)
 
 
 def test_tickets_of_another_cluster_are_refused() -> None:
     with pytest.raises(TicketError, match="not one of this cluster's"):
-        DESK.check(TicketDesk(b"what another cluster's know").issue(17, NOW_MS), NOW_MS)
+        SEAL.check(TicketSeal(b"what another cluster's know").issue(17, NOW_MS), NOW_MS)
 
 
 def test_what_is_raised_does_not_repeat_the_ticket() -> None:
-    ticket = DESK.issue(17, NOW_MS)
+    ticket = SEAL.issue(17, NOW_MS)
     with pytest.raises(TicketError) as caught:
-        DESK.check(ticket, NOW_MS + LIFETIME_MS)
+        SEAL.check(ticket, NOW_MS + LIFETIME_MS)
     assert ticket.hex() not in str(caught.value)
     assert repr(ticket) not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Durations as people write them (seconds, or a `timedelta`), turned into milliseconds once, at the door."""
+"""Durations as people write them (seconds, or a `timedelta`), turned into milliseconds once, where they come in."""
 
 from __future__ import annotations
 

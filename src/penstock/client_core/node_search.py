@@ -15,7 +15,7 @@ FIND_SECONDS = 2.0
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 NOT_OFFERED_SECONDS = 30.0
-"""Where the cluster has no doors for readers, or is a single server, it is asked again after so long."""
+"""Where the cluster has no ports for readers, or is a single server, it is asked again after so long."""
 
 
 class Way(Enum):
@@ -56,7 +56,7 @@ class NodeSearch:
         self._has_node = True
 
     def not_offered(self, now: float) -> None:
-        """The cluster has no doors for readers."""
+        """The cluster has no ports for readers."""
         self._look_at = now + NOT_OFFERED_SECONDS
 
     def not_found(self, now: float, code: ErrorCode | None) -> None:

@@ -48,7 +48,7 @@ class Services:
         failed_signatures: RequestLimit | None = None,
         throttle: Throttle | None = None,
     ) -> None:
-        """`throttle`: one that other doors of the process count with too."""
+        """`throttle`: one that other servers of the process count with too."""
         self.world = FrontEndWorld(engine, registry, later)
         self.metadata = metadata
         self.answers = RecordedAnswers(usage, later)

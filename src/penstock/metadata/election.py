@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from penstock.cluster.membership.campaign import OFFICES, RENEWALS_PER_LEASE, Campaign, Effect
+from penstock.cluster.membership.campaign import ELECTIONS, RENEWALS_PER_LEASE, Campaign, Effect
 from penstock.cluster.membership.store_requests import Ask, Revoke
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError, WatchLostError
 from penstock.metadata.store_asking import STORE_ERRORS, ask, carry_out, failure
 
-PREFIX = OFFICES
+PREFIX = ELECTIONS
 
 
 class Leadership:
@@ -60,7 +60,7 @@ class Leadership:
 
 
 class Election:
-    """One office, and one candidate for it."""
+    """One election, and one candidate in it."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Election:
                 yield value.decode() if value is not None else None
 
     async def _next_news(self, campaign: Campaign) -> list[Effect]:
-        """Waits until somebody else has left the office, and what the campaign makes of that."""
+        """Waits until the present leader leads no more, and what the campaign makes of that."""
         try:
             async with aclosing(self._holders()) as holders:
                 async for value, version in holders:

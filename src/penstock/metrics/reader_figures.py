@@ -1,4 +1,4 @@
-"""The figures of a node's door for readers with tickets."""
+"""The figures of a node's server for readers with tickets."""
 
 from __future__ import annotations
 

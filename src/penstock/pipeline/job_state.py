@@ -11,7 +11,7 @@ from datetime import date
 from typing import NamedTuple
 
 from penstock.pipeline.numbers import Seen
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.notes import read_note
 
@@ -33,7 +33,7 @@ class JobState:
 
     def __init__(self, files: Files, job: str, generation: str) -> None:
         self._files = files
-        self._directory = places.state_directory(job, generation)
+        self._directory = paths.state_directory(job, generation)
         self._noted: set[str] = set()
 
     # -- numbers that were seen ------------------------------------------------------------------------------

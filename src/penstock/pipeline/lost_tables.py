@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.job import Job
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import generation_of, generation_through, half_removed
 from penstock.pipeline.warehouse.swapping import being_replaced
@@ -34,7 +34,7 @@ def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
         )
     if generation_through(checkpoint) == generation and state.last_batch() < 0 and checkpoint.files(_COMMITS):
         raise PipelineError(
-            f"{files.uri(places.state_directory(job.name, generation))}, where job {job.name} records which rows it has seen, "
+            f"{files.uri(paths.state_directory(job.name, generation))}, where job {job.name} records which rows it has seen, "
             "is missing: continuing would count rows twice. Put it back, or rebuild all tables of the job from the rows that the "
             "log still has, with --rebuild. Nothing was changed"
         )
@@ -51,7 +51,7 @@ def _written(state: JobState, job: Job) -> list[WarehouseTable]:
 
 
 def _is_there(files: Files, table: WarehouseTable, generation: str) -> bool:
-    directory = places.generation_directory(table.name, generation)
+    directory = paths.generation_directory(table.name, generation)
     if files.exists(directory) and (table.filling == "days" or files.directories(directory)):
         return True
     if table.filling == "days" and not files.renames_whole:

@@ -22,7 +22,7 @@ from penstock.pipeline.progress import Progress
 from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
 from penstock.pipeline.server_facts import server_facts_of
 from penstock.pipeline.shipping import check_cluster, is_cluster
-from penstock.pipeline.warehouse import places, swapping
+from penstock.pipeline.warehouse import paths, swapping
 from penstock.pipeline.warehouse.expiry import FOR_EVER, Keep
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
@@ -88,7 +88,7 @@ def run_job(
 ) -> None:
     """Until everything that is there now was read, or with `follow` until `stop` is set."""
     files = Files(spark, options.warehouse)
-    checkpoint = Files(spark, options.checkpoint or files.uri(f"{places.CHECKPOINTS}/{job.name}"))
+    checkpoint = Files(spark, options.checkpoint or files.uri(f"{paths.CHECKPOINTS}/{job.name}"))
     if is_cluster(spark.sparkContext.master or ""):
         check_cluster(spark, files)
     else:

@@ -34,7 +34,7 @@ Named = tuple[int, int, str | None]
 """(first, count, group) of messages that are there."""
 
 
-class Followed(Protocol):
+class ObservedPartition(Protocol):
     """What is looked at of a partition, before a record is applied to it."""
 
     index: int
@@ -72,7 +72,7 @@ class Lifecycle:
 
     # -- records ---------------------------------------------------------------------------------------------
 
-    def observe(self, partition: Followed, record: records.QueueRecord, batch: Batch | None) -> None:
+    def observe(self, partition: ObservedPartition, record: records.QueueRecord, batch: Batch | None) -> None:
         """Makes the rows of a record that is about to be applied to the partition."""
         if isinstance(record, records.LifecycleReported):
             self._reported(record.through)
@@ -84,7 +84,9 @@ class Lifecycle:
             self._observe(partition, record, batch)
             self._count(len(self.waiting) - before)
 
-    def _observe(self, partition: Followed, record: records.QueueRecord, batch: Batch | None) -> None:
+    def _observe(
+        self, partition: ObservedPartition, record: records.QueueRecord, batch: Batch | None
+    ) -> None:
         index, add = partition.index, self._add
         match record:
             case records.Sent():
@@ -141,7 +143,7 @@ class Lifecycle:
             case _:  # what is left changes no message
                 return
 
-    def _sent(self, partition: Followed, record: records.Sent, batch: Batch) -> None:
+    def _sent(self, partition: ObservedPartition, record: records.Sent, batch: Batch) -> None:
         index, at_ms, ordering = partition.index, record.sent_ms, partition.settings.ordering
         stamps = _stamps(partition.settings)
         if not batch.columns & (GROUPS | DELAYS):
@@ -170,7 +172,9 @@ class Lifecycle:
                 )
             )
 
-    def _arrived(self, partition: Followed, record: records.Sent, origin: Origin, batch: Batch) -> None:
+    def _arrived(
+        self, partition: ObservedPartition, record: records.Sent, origin: Origin, batch: Batch
+    ) -> None:
         """One row for each stretch that was one in the source, too."""
         sources = [sequence for first, count in origin.runs for sequence in range(first, first + count)]
         groups, sizes = _groups(batch), batch.message_sizes()
@@ -192,7 +196,7 @@ class Lifecycle:
                 )
             )
 
-    def _move_started(self, partition: Followed, record: records.MoveStarted) -> None:
+    def _move_started(self, partition: ObservedPartition, record: records.MoveStarted) -> None:
         for run in record.runs:
             self.waiting.append(
                 LifecycleRow(
@@ -203,7 +207,7 @@ class Lifecycle:
                 )
             )
 
-    def _moved(self, partition: Followed, runs: Runs, at_ms: int, change: Change) -> None:
+    def _moved(self, partition: ObservedPartition, runs: Runs, at_ms: int, change: Change) -> None:
         for (target, reason), moving in partition.moves.items():
             for run in moving.among(runs):
                 self.waiting.append(
@@ -244,17 +248,17 @@ class Lifecycle:
 
     # -- beginning and ending --------------------------------------------------------------------------------
 
-    def follow(self, partition: Followed, at_ms: int) -> None:
+    def follow(self, partition: ObservedPartition, at_ms: int) -> None:
         """From now on records make rows; what is there already is said to stand."""
         self.following = True
         self._take_stock(partition, at_ms, Change.STOOD)
 
-    def unfollow(self, partition: Followed, at_ms: int) -> None:
+    def unfollow(self, partition: ObservedPartition, at_ms: int) -> None:
         """Records make no more rows; what is there now is said to be followed no more."""
         self._take_stock(partition, at_ms, Change.UNFOLLOWED)
         self.following = False
 
-    def _take_stock(self, partition: Followed, at_ms: int, change: Change) -> None:
+    def _take_stock(self, partition: ObservedPartition, at_ms: int, change: Change) -> None:
         """Rows for everything that lives, by group."""
         table = partition.table
         named: list[Named] = []
@@ -271,7 +275,7 @@ class Lifecycle:
         self._name_all(partition, at_ms, change, named)
         self._count(len(self.waiting) - before)
 
-    def _name_all(self, partition: Followed, at_ms: int, change: Change, named: list[Named]) -> None:
+    def _name_all(self, partition: ObservedPartition, at_ms: int, change: Change, named: list[Named]) -> None:
         """Rows for all that is there, each of which says where they begin and end: a reader may see some of them only.
 
         That nothing is there is a row too, unless it would be the very first: then no reader misses anything.
@@ -318,7 +322,7 @@ class Lifecycle:
         self.gaps.forget(self.first + 1, 0)
 
 
-def followed(partition: Followed, wanted: bool, at_ms: int) -> Lifecycle | None:
+def lifecycle_for(partition: ObservedPartition, wanted: bool, at_ms: int) -> Lifecycle | None:
     """What the partition's lifecycle is after its settings said whether it is to be followed."""
     lifecycle = partition.lifecycle
     if wanted is (lifecycle is not None and lifecycle.following):
@@ -331,7 +335,7 @@ def followed(partition: Followed, wanted: bool, at_ms: int) -> Lifecycle | None:
     return lifecycle
 
 
-def _before(partition: Followed, end: int) -> Runs:
+def _before(partition: ObservedPartition, end: int) -> Runs:
     """What is there before a number and not on its way elsewhere; of a queue that is only a log, what it retains."""
     log, table = partition.log, partition.table
     if log is not None and not partition.settings.has_queue:
@@ -339,7 +343,7 @@ def _before(partition: Followed, end: int) -> Runs:
     return table.runs_in(states.RUNS_EXPIRABLE, 1, end, table.messages) if table.messages else []
 
 
-def _left(partition: Followed) -> Runs:
+def _left(partition: ObservedPartition) -> Runs:
     """All that goes with a deleted queue, in a cluster also what is still on its way elsewhere."""
     table = partition.table
     if partition.log is not None and not partition.settings.has_queue:

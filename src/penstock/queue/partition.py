@@ -18,7 +18,7 @@ from penstock.model.runs import Runs, count_of, difference, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
 from penstock.queue.decisions.number_skips import leave_out
-from penstock.queue.lifecycle import Lifecycle, followed
+from penstock.queue.lifecycle import Lifecycle, lifecycle_for
 from penstock.queue.log.index import LogIndex
 from penstock.queue.log.reader_groups import ReaderGroups
 from penstock.queue.ready.groups import FifoGroups, GroupNames
@@ -82,7 +82,7 @@ class Partition:
         """Tables that the last purge gave up; whoever frees such takes them from here."""
         self.lifecycle: Lifecycle | None = None
         """Since the queue was first followed: what became of its messages."""
-        self.lifecycle = followed(self, settings.lifecycle, created_ms)
+        self.lifecycle = lifecycle_for(self, settings.lifecycle, created_ms)
 
     @property
     def watermark_us(self) -> int:
@@ -118,7 +118,7 @@ class Partition:
                     self.late_heads.leased(record.runs)
             case records.Deleted():
                 self.leases.remove(record.lease, record.runs)
-                self.totals.deleted += self._bury(record.runs)
+                self.totals.deleted += self._mark_gone(record.runs)
             case records.Released():
                 self._released(record)
             case records.Extended():
@@ -165,7 +165,7 @@ class Partition:
                 self._purged(record)
             case records.SettingsChanged():
                 self.settings, self.window.known_from = record.settings, self.table.next
-                self.lifecycle = followed(self, record.settings.lifecycle, record.at_ms)
+                self.lifecycle = lifecycle_for(self, record.settings.lifecycle, record.at_ms)
                 if self.sorting is not None:
                     self.sorting.configure(record.settings)
             case records.Sorted():
@@ -358,20 +358,20 @@ class Partition:
         return self.moves.end(runs)
 
     def _end(self, runs: Runs) -> int:
-        """Like `_bury`, for messages that nobody deletes: late ones may be among them."""
+        """Like `_mark_gone`, for messages that nobody deletes: late ones may be among them."""
         if self.sorting is not None and self.sorting.late:
             self.sorting.late_gone(runs)
-        return self._bury(runs)
+        return self._mark_gone(runs)
 
-    def _bury(self, runs: Runs) -> int:
+    def _mark_gone(self, runs: Runs) -> int:
         """The messages of the runs, all living, are gone."""
         if not self.groups and not self.settings.strict:
-            return self.table.bury(runs)
+            return self.table.mark_gone(runs)
         departures = self.table.count_groups(runs)
-        buried = self.table.bury(runs)
+        gone = self.table.mark_gone(runs)
         self.groups.leave(departures)
         self.order.departed(departures)
-        return buried
+        return gone
 
     def _purged(self, record: records.Purged) -> None:
         if self.log is not None:

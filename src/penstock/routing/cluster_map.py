@@ -14,7 +14,7 @@ from penstock.cluster.layout.decoder import (
     NodeNews,
     PartitionNews,
     QueueNews,
-    Trouble,
+    ReadFailure,
     decode,
 )
 from penstock.cluster.layout.entries import (
@@ -82,8 +82,8 @@ class ClusterMap:
         match decode(key, value, FOLLOWED):
             case PartitionNews(partition, entry):
                 self._take_partition(partition, entry)
-            case QueueNews(name, queue, trouble):
-                self._take_queue(name, queue, trouble)
+            case QueueNews(name, queue, failure):
+                self._take_queue(name, queue, failure)
             case NodeNews(name, node):
                 self._take_node(name, node)
             case CapacityNews(name, capacity):
@@ -117,7 +117,7 @@ class ClusterMap:
         elif before is not None and before.queue_id not in self._incarnations:
             self._homes.pop(partition, None)
 
-    def _take_queue(self, name: str, entry: QueueEntry | None, trouble: Trouble | None) -> None:
+    def _take_queue(self, name: str, entry: QueueEntry | None, failure: ReadFailure | None) -> None:
         self._too_new.pop(name, None)
         before = self._queues.pop(name, None)
         if before is not None:
@@ -126,8 +126,8 @@ class ClusterMap:
             for partition in before.partitions:
                 if partition not in self.partitions:
                     self._homes.pop(partition, None)
-        if trouble is not None and trouble.is_too_new:
-            self._too_new[name] = trouble.why
+        if failure is not None and failure.is_too_new:
+            self._too_new[name] = failure.why
             if before is not None:
                 self._departed.pop(before.queue_id, None)  # it is there, for others
         if entry is None:
@@ -216,7 +216,7 @@ class ClusterMap:
         address = self._last_known.get(server.node)
         return server.at(address) if address is not None else None
 
-    def reader_door(self, partition: int) -> str:
+    def reader_address(self, partition: int) -> str:
         """Where the log of a partition is read with a ticket; empty where nobody is known to take one."""
         leader = self.leader(partition)
         entry = self.nodes.get(leader.node) if leader is not None else None

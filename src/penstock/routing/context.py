@@ -12,7 +12,7 @@ from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.send_turns import SendTurns
 from penstock.routing.spread import REMEMBERED, Spread
 from penstock.steps.step import Look, Steps
-from penstock.wire.read_ticket import TicketDesk
+from penstock.wire.read_ticket import TicketSeal
 
 
 class FreeIds:
@@ -44,7 +44,7 @@ class FreeIds:
 class ReadOffer(NamedTuple):
     """What readers are given who want to read at the nodes themselves."""
 
-    desk: TicketDesk
+    seal: TicketSeal
     authority: Callable[[], str]
     """Who signs the certificates of nodes (PEM), by now; empty: they speak no TLS."""
     certified_name: Callable[[str], str]

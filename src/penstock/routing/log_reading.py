@@ -25,8 +25,8 @@ from penstock.wire.messages import (
     LeaveGroup,
     ListGroups,
     LocateLog,
+    LogAddress,
     LogBounds,
-    LogPlace,
     LogSlice,
     ReadLog,
     SeekGroup,
@@ -56,12 +56,12 @@ def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
     """Where a partition's log can be read without a front end, and the ticket for it."""
     queue = yield from known(context, request.queue_id)
     partition = partition_of(queue, request.partition)
-    address, offer = context.map.reader_door(partition), context.offer
+    address, offer = context.map.reader_address(partition), context.offer
     if offer is None or not address:
-        return Reply(LogPlace())
-    ticket = offer.desk.issue(partition, context.now_ms(), request.holder)
+        return Reply(LogAddress())
+    ticket = offer.seal.issue(partition, context.now_ms(), request.holder)
     host = address.rpartition(":")[0].strip("[]")
-    return Reply(LogPlace(address, ticket, partition, offer.authority(), offer.certified_name(host)))
+    return Reply(LogAddress(address, ticket, partition, offer.authority(), offer.certified_name(host)))
 
 
 def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:

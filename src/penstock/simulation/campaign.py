@@ -9,11 +9,10 @@ from multiprocessing import get_context
 from traceback import format_exception
 from typing import NamedTuple
 
-from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
 from penstock.simulation.cluster.world import simulate_cluster
-from penstock.simulation.planted_bugs import patched, planted
+from penstock.simulation.patching import Patches, no_patches, patched
 from penstock.simulation.violation import Violation
-from penstock.simulation.world import Outcome, simulate
+from penstock.simulation.world import simulate
 
 
 class SeedReport(NamedTuple):
@@ -32,11 +31,12 @@ class SeedReport(NamedTuple):
 
 
 def run_seed(
-    seed: int, bug: str | None = None, *, nodes: int | None = None, keep_trace: bool = False
+    seed: int, patches: Patches = no_patches, *, nodes: int | None = None, keep_trace: bool = False
 ) -> SeedReport:
-    """Runs one seed, of a cluster where `nodes` says how large; with a planted bug if one is named."""
+    """Runs one seed, of a cluster where `nodes` says how large; with patches of the product, such as a planted bug."""
     try:
-        outcome = _simulate(seed, bug, nodes)
+        with patched(patches()):
+            outcome = simulate(seed) if nodes is None else simulate_cluster(seed, nodes)
     except Exception as error:
         # One seed that breaks the simulation must not end a campaign of thousands.
         return _broken(seed, error)
@@ -65,19 +65,11 @@ def _broken(seed: int, error: Exception) -> SeedReport:
     return SeedReport(seed, [Violation("simulation", 0, sentence)], trace, 0, 0, 1, 0, {})
 
 
-def _simulate(seed: int, bug: str | None, nodes: int | None) -> Outcome:
-    if nodes is None:
-        with planted(bug):
-            return simulate(seed)
-    with patched(CLUSTER_BUGS[bug].patches() if bug is not None else ()):
-        return simulate_cluster(seed, nodes)
-
-
-def _run(task: tuple[int, str | None, int | None]) -> SeedReport:
-    seed, bug, nodes = task
+def _run(task: tuple[int, Patches, int | None]) -> SeedReport:
+    seed, patches, nodes = task
     gc.disable()  # a run takes a tenth less time without; what it leaves behind goes at its end
     try:
-        return run_seed(seed, bug, nodes=nodes)
+        return run_seed(seed, patches, nodes=nodes)
     finally:
         gc.enable()
         gc.collect()
@@ -97,17 +89,20 @@ def cores() -> int:
 
 def run_seeds(
     seeds: Sequence[int],
-    bug: str | None = None,
+    patches: Patches = no_patches,
     jobs: int | None = None,
     *,
     nodes: int | None = None,
     prepare: Callable[[], None] | None = None,
 ) -> Iterator[SeedReport]:
-    """Runs seeds, as many at a time as there are cores, and reports them in order. `prepare` is called in each process first."""
+    """Runs seeds, as many at a time as there are cores, and reports them in order. `prepare` is called in each process first.
+
+    Processes get `patches` by its name: a function of a module, or a `partial` of one.
+    """
     jobs = min(jobs or cores(), len(seeds))
     if jobs <= 1:
-        yield from (run_seed(seed, bug, nodes=nodes) for seed in seeds)
+        yield from (run_seed(seed, patches, nodes=nodes) for seed in seeds)
         return
     # Fresh processes: a forked one would inherit threads that do not run in it.
     with get_context("spawn").Pool(jobs, _begin, (prepare,)) as pool:
-        yield from pool.imap(_run, [(seed, bug, nodes) for seed in seeds])
+        yield from pool.imap(_run, [(seed, patches, nodes) for seed in seeds])

@@ -1,7 +1,7 @@
 """The link of a simulated client: the twin of `client.link`, over simulated time and networks.
 
 What waits, what is sent again, when a server is given up: all that is the product's (`client_core.link_table`). Now and then a
-limit refuses a send at the door, before any node has heard of it.
+limit refuses a send in the front end, before any node has heard of it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from random import Random
 
 from penstock.simulation.aimed_damage import AimedDamage
@@ -15,7 +14,7 @@ from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.own_dice import own_dice
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Schedule, recur
 from penstock.simulation.targeted_sectors import SectorHunter, draw_sector_hunt
 from penstock.simulation.workload.stage import Stage
 from penstock.storage.errors import StorageError
@@ -72,7 +71,7 @@ class Faults:
             (self._stage.scenario.clocks.faults_ms, self._disturb_clock),
         ):
             if every_ms:
-                self._plan(every_ms, fault)
+                recur(self._schedule.after_rest, self._random, every_ms, fault, lambda: self._over)
         if self._hunter is not None:
             self._hunter.start()
         if self._stage.scenario.is_impatient:
@@ -89,14 +88,6 @@ class Faults:
         self._machine.clock.heal()
         if not self._machine.is_up:
             self._boot()
-
-    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
-        def strike() -> None:
-            if not self._over:
-                fault()
-                self._plan(every_ms, fault)
-
-        self._schedule.after_rest(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     # -- the machine -----------------------------------------------------------------------------------------
 

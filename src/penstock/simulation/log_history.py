@@ -20,7 +20,7 @@ class LoggedMessage(NamedTuple):
     sent_ms: int
 
 
-class GroupPlace(NamedTuple):
+class ReaderIdentity(NamedTuple):
     """As whom a member of a group reads or commits."""
 
     group: str
@@ -41,7 +41,7 @@ class LogRead:
     end: int
     asked_ms: int
     answered_ms: int
-    place: GroupPlace | None
+    place: ReaderIdentity | None
 
 
 class OffsetGone(NamedTuple):
@@ -69,7 +69,7 @@ class Joined(NamedTuple):
     """A member learned its share."""
 
     life: QueueLife
-    place: GroupPlace
+    place: ReaderIdentity
     offset: int | None
     """Where to go on; None: it stands by."""
     asked_ms: int
@@ -81,7 +81,7 @@ class OffsetCommit:
     """A group's offset that somebody wrote down."""
 
     life: QueueLife
-    place: GroupPlace
+    place: ReaderIdentity
     offset: int
     asked_ms: int
     answered_ms: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from penstock.simulation.log_history import (
     BoundsSeen,
-    GroupPlace,
     GroupSeek,
     Joined,
     LoggedMessage,
@@ -12,6 +11,7 @@ from penstock.simulation.log_history import (
     LogRead,
     OffsetCommit,
     OffsetGone,
+    ReaderIdentity,
     Standing,
 )
 from penstock.simulation.message_history import QueueLife
@@ -37,7 +37,7 @@ class LogRecorder:
             for index in range(head.count):
                 message, difference = self._recorder.compare(batch, index, problem)
                 messages.append(LoggedMessage(head.first + index, message, difference, head.sent_ms))
-        place = GroupPlace(request.group, request.member, request.generation) if request.group else None
+        place = ReaderIdentity(request.group, request.member, request.generation) if request.group else None
         found = LogRead(
             life,
             request.start,
@@ -69,7 +69,7 @@ class LogRecorder:
         """A member learned its share."""
         found = Joined(
             life,
-            GroupPlace(group, member, answer.generation),
+            ReaderIdentity(group, member, answer.generation),
             answer.shares[0][1] if answer.shares else None,
             asked_ms,
             self._schedule.now_ms,
@@ -77,7 +77,7 @@ class LogRecorder:
         self.history.joined.append(found)
         return found
 
-    def committing(self, life: QueueLife, place: GroupPlace, offset: int) -> OffsetCommit:
+    def committing(self, life: QueueLife, place: ReaderIdentity, offset: int) -> OffsetCommit:
         """Somebody is about to commit."""
         commit = OffsetCommit(life, place, offset, self._schedule.now_ms)
         self.history.commits.append(commit)

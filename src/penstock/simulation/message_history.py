@@ -177,7 +177,7 @@ class SentBatch:
     """Whether its producer said which batch it follows, and so is promised that they are stored in order."""
 
 
-class SourcePlace(NamedTuple):
+class MovedFrom(NamedTuple):
     """Where a moved message was before."""
 
     queue_id: int
@@ -234,7 +234,7 @@ class DeliveredMessage:
     receive_count: int
     first_received_ms: int
     sent_ms: int
-    source: SourcePlace | None
+    source: MovedFrom | None
     identifier: TimestampId
     """Its stamp, as the node says."""
     settlements: list[Settlement] = field(default_factory=list)

@@ -16,6 +16,7 @@ from penstock.simulation.message_history import (
     DeliveredMessage,
     EmptyPoll,
     Kind,
+    MovedFrom,
     QueueLife,
     Result,
     SendAnswer,
@@ -23,7 +24,6 @@ from penstock.simulation.message_history import (
     SentMessage,
     Settlement,
     Sighting,
-    SourcePlace,
 )
 from penstock.simulation.schedule import Schedule
 from penstock.wire.log_messages import LoggedBatch
@@ -295,12 +295,12 @@ def _each(values: int | list[int], count: int) -> list[int]:
     return [values] * count if isinstance(values, int) else values
 
 
-def _sources(head: DeliveredBatch) -> list[SourcePlace | None]:
+def _sources(head: DeliveredBatch) -> list[MovedFrom | None]:
     origin = head.origin
     if origin is None:
         return [None] * head.count
     return [
-        SourcePlace(origin.source_id, origin.source, sequence, origin.reason, count, root, origin.late)
+        MovedFrom(origin.source_id, origin.source, sequence, origin.reason, count, root, origin.late)
         for sequence, count, root in zip(
             sequences_of(origin.runs), origin.receive_counts, origin.first_homes(), strict=True
         )

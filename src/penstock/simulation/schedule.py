@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from random import Random
 from typing import Protocol
 
 Call = Callable[[], None]
@@ -113,3 +114,16 @@ class Schedule:
             self.elapsed_ms, _, call = heappop(events)
             call()
         self.elapsed_ms = max(self.elapsed_ms, end_ms)  # time may have passed within an event
+
+
+def recur(
+    after: Callable[[int, Call], None], random: Random, every_ms: int, call: Call, is_over: Callable[[], bool]
+) -> None:
+    """Plans a call about every so often, with the pauses that the dice give, until it is over."""
+
+    def strike() -> None:
+        if not is_over():
+            call()
+            recur(after, random, every_ms, call, is_over)
+
+    after(random.randint(every_ms // 3, every_ms * 2), strike)

@@ -9,16 +9,14 @@ from typing import Protocol, cast
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
+from penstock.streams.writing import write_together
 from penstock.wire.credentials import channel_of
+from penstock.wire.frame_gathering import FrameGathering
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, ClientHandshake, HandshakeError
 
 WRITE_BUFFER_BYTES = 4 * limits.MEBIBYTE
 """What may wait in the socket's buffer before senders are asked to wait."""
-JOIN_BYTES = 16 * limits.KIBIBYTE
-"""Frames that are smaller than this together are joined into one piece."""
-LONE_TURNS = 8
-"""After so many turns with one frame each, the next frame is taken to be a lone one too."""
 
 
 class Receiver(Protocol):
@@ -34,12 +32,6 @@ class Receiver(Protocol):
 class FramedConnection(asyncio.Protocol):
     """The protocol object of one socket. With a `handshake` both sides first prove that they know the secret of their cluster, and
     the receiver hears of nothing before that.
-
-    Frames of one turn of the event loop are written together: a burst then costs one system call, and the
-    server finds it whole and writes it to disk once. While turns have one frame only, it is written at once,
-    for latency; while some have more, when the turn ends. (uvloop gathers writes too, yet 16 batches of
-    10 kB a turn cost 62 µs each that way, and 38 µs this way.) A lone frame between two bursts, say the one
-    that deletes all that was received, must not tear the next one apart: the server would sync it twice.
     """
 
     def __init__(
@@ -54,16 +46,12 @@ class FramedConnection(asyncio.Protocol):
         self.receiver = receiver
         self._loop = loop
         self._handshake = handshake
-        self._gathers = gathers
+        self._gathering = FrameGathering(gathers=gathers)
         self._reader = FrameReader() if handshake is None else FrameReader(HANDSHAKE_FRAME_BYTES)
-        self._introduced: asyncio.Future[None] = loop.create_future()
+        self._authenticated: asyncio.Future[None] = loop.create_future()
         if handshake is None:
-            self._introduced.set_result(None)
+            self._authenticated.set_result(None)
         self._transport: asyncio.Transport | None = None
-        self._gathered: list[Buffer] = []
-        self._frames_in_turn = 0
-        self._lone_turns = LONE_TURNS
-        """How many turns with one frame were the last; few: there are bursts."""
         self._room: asyncio.Future[None] | None = None
         self.heard = True
         """Whether anything has arrived since this was last set to False."""
@@ -97,7 +85,7 @@ class FramedConnection(asyncio.Protocol):
             if handshake.done:
                 self._handshake = None
                 self._reader.allow(limits.FRAME_BYTES)
-                self._introduced.set_result(None)
+                self._authenticated.set_result(None)
                 return frames[place + 1 :]
         return ()
 
@@ -120,9 +108,9 @@ class FramedConnection(asyncio.Protocol):
 
     # -- the owner's side ------------------------------------------------------------------------------------
 
-    async def introduced(self) -> None:
+    async def authenticated(self) -> None:
         """Returns when both sides have proven what they must; raises why the connection ended instead."""
-        await asyncio.shield(self._introduced)
+        await asyncio.shield(self._authenticated)
 
     @property
     def secure(self) -> bool:
@@ -169,13 +157,10 @@ class FramedConnection(asyncio.Protocol):
         """Writes a frame; never blocks. Frames written after the end go nowhere."""
         if self._transport is None:
             return
-        self._frames_in_turn += 1
-        if self._frames_in_turn == 1:
+        if self._gathering.is_between_turns:
             self._loop.call_soon(self._turn_ended)
-            if self._lone_turns >= LONE_TURNS and not self._gathers:
-                self._transport.writelines(frame)
-                return
-        self._gathered += frame
+        if self._gathering.add(frame):
+            self._transport.writelines(frame)
 
     def close(self) -> None:
         """Closes after writing what is waiting; the owner is told as for any other end."""
@@ -190,25 +175,20 @@ class FramedConnection(asyncio.Protocol):
         self._end(error)
 
     def _turn_ended(self) -> None:
-        self._lone_turns = 0 if self._frames_in_turn > 1 else self._lone_turns + 1
-        self._frames_in_turn = 0
-        if self._gathered and self._transport is not None:
-            gathered, self._gathered = self._gathered, []
-            if sum(map(len, gathered)) <= JOIN_BYTES:
-                self._transport.write(b"".join(gathered))
-            else:
-                self._transport.writelines(gathered)
+        gathered = self._gathering.end_turn()
+        if gathered and self._transport is not None:
+            write_together(self._transport, gathered, sum(map(len, gathered)))
 
     def _end(self, error: Exception | None) -> None:
         """Tells the owner once, however the end came about."""
         transport, self._transport = self._transport, None
         if transport is None:
             return
-        self._gathered.clear()
+        self._gathering.clear()
         self.resume_writing()
         if error is not None:
             transport.abort()
-        if not self._introduced.done():
-            self._introduced.set_exception(error or ConnectionError("it closed the connection"))
-            self._introduced.exception()  # nobody may be waiting for it
+        if not self._authenticated.done():
+            self._authenticated.set_exception(error or ConnectionError("it closed the connection"))
+            self._authenticated.exception()  # nobody may be waiting for it
         self.receiver.connection_lost(self, error)

@@ -15,8 +15,8 @@ from penstock.wire.log_messages import (
     GroupDescription,
     GroupList,
     GroupMembership,
+    LogAddress,
     LogBounds,
-    LogPlace,
     LogSlice,
 )
 from penstock.wire.requests import MessageState
@@ -262,6 +262,6 @@ Answer = (
     | GroupList
     | ClaimedIds
     | FoundIds
-    | LogPlace
+    | LogAddress
     | Challenge
 )

@@ -1,4 +1,4 @@
-"""How long to wait between attempts: doubling from a first pause to a longest one, and which pauses are for what."""
+"""How long to wait between attempts, for how long, and which pauses are for what."""
 
 from __future__ import annotations
 
@@ -40,6 +40,42 @@ class Pauses(NamedTuple):
         return Backoff(self.first, self.longest, dice)
 
 
+class Retry:
+    """Attempts at even intervals, until a deadline."""
+
+    __slots__ = ("_deadline", "_pause")
+
+    def __init__(self, pause: float, within: float, now: float) -> None:
+        self._pause = pause
+        self._deadline = now + within
+
+    def pause(self, now: float) -> float | None:
+        """How long to wait before the next attempt; None: the time is over."""
+        return self._pause if now <= self._deadline else None
+
+
+class Reminders:
+    """When to log what goes on: the first time, and again after every interval."""
+
+    __slots__ = ("_every", "_said")
+
+    def __init__(self, every_seconds: float) -> None:
+        self._every = every_seconds
+        self._said: float | None = None
+
+    @property
+    def any_yet(self) -> bool:
+        """Whether it was logged before."""
+        return self._said is not None
+
+    def is_due(self, now: float) -> bool:
+        """Whether to log it now; then it counts as logged."""
+        if self._said is not None and now < self._said + self._every:
+            return False
+        self._said = now
+        return True
+
+
 NODE_LINK = Pauses(0.05, 2.0)
 """Between attempts of a front end to connect to its node."""
 PEER_STREAM = Pauses(0.05, 1.0)
@@ -48,3 +84,7 @@ STORE_FOLLOWING = Pauses(0.05, 1.0)
 """Between attempts of a metadata server to follow its store."""
 STORE_ABSENT_SECONDS = 1.0
 """How long a process that starts waits before it asks a store again that did not answer."""
+STORE_ABSENT_SAID_SECONDS = 30.0
+"""How often its log says so meanwhile."""
+LOCKED_FILE_SECONDS = 0.02
+"""Between attempts to change the mode of a database file that another process has locked."""

@@ -237,14 +237,14 @@ class ClientSession(Generic[Socket]):
             self.refuse(error)
             return
         if frames and self._handshake is not None:
-            frames = self._introduce(self._handshake, frames)
+            frames = self._authenticate(self._handshake, frames)
         if frames:
             if self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
             sessions.handler.handle(self.number, frames)
 
-    def _introduce(self, handshake: ServerHandshake, frames: Sequence[Frame]) -> Sequence[Frame]:
+    def _authenticate(self, handshake: ServerHandshake, frames: Sequence[Frame]) -> Sequence[Frame]:
         """Takes the proof of whoever connected; a stranger is cut off and told nothing."""
         try:
             accepted = handshake.accept(frames[0].head)

@@ -107,12 +107,12 @@ class DeleteGroup(msgspec.Struct, frozen=True, array_like=True, tag=29):
 
 
 class LocateLog(msgspec.Struct, frozen=True, array_like=True, tag=36):
-    """Asks a front end where a partition's log can be read without it. Answered with `LogPlace`."""
+    """Asks a front end where a partition's log can be read without it. Answered with `LogAddress`."""
 
     queue_id: int
     partition: int = 0
     holder: bytes = b""
-    """Who asks, for the ticket (`read_ticket`). The front end's door writes it; what a client says here counts for nothing."""
+    """Who asks, for the ticket (`read_ticket`). The front end writes it; what a client says here counts for nothing."""
 
 
 class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -184,20 +184,20 @@ class GroupList(msgspec.Struct, frozen=True, array_like=True, tag=118):
     more: bool
 
 
-class LogPlace(msgspec.Struct, frozen=True, array_like=True, tag=125):
+class LogAddress(msgspec.Struct, frozen=True, array_like=True, tag=125):
     """The node that leads a partition, for reading alone. Without an address: read where this was asked."""
 
     address: str = ""
-    """HOST:PORT of the node's door for readers."""
+    """HOST:PORT of the node's port for readers."""
     ticket: bytes = b""
     """What is shown there first (`read_ticket`): good for this partition, for a few minutes. It is a secret."""
     partition_id: int = 0
     """The `queue_id` of `ReadLog` there; its offsets there are without the ordinal."""
     authority: str = ""
-    """Who signed the node's certificate (PEM): the door speaks TLS. Empty: it does not."""
+    """Who signed the node's certificate (PEM): the port speaks TLS. Empty: it does not."""
     certified_name: str = ""
     """What the node's certificate must name; empty: names in it say nothing."""
 
     def __repr__(self) -> str:
         """Without the ticket: it is nobody's business who reads a log or a traceback."""
-        return f"LogPlace(address={self.address!r}, partition_id={self.partition_id})"
+        return f"LogAddress(address={self.address!r}, partition_id={self.partition_id})"

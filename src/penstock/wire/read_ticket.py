@@ -69,7 +69,7 @@ class ReadTicket(NamedTuple):
     """Whose reads are recorded; None: nobody's."""
 
 
-class TicketDesk:
+class TicketSeal:
     """Gives out tickets and takes them; front ends and nodes have one each, with the same secret."""
 
     def __init__(self, secret: bytes) -> None:

@@ -1,4 +1,4 @@
-"""How much of a node's door one reader may take: connections, and reads that are not answered yet.
+"""How much of a node's server one reader may take: connections, and reads that are not answered yet.
 
 A read at the end of a log waits there, and what waits takes room that all readers of the log share. Whoever has a ticket may
 open many connections with it, so both are counted by who holds it. Nobody who reads as Penstock's clients do comes near.

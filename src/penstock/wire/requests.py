@@ -70,7 +70,7 @@ class ListQueues(msgspec.Struct, frozen=True, array_like=True, tag=6):
     after: str = ""
     limit: int = 1_000
     owners: list[str] = []
-    """Only queues of these (`model/queue_owner.py`); none: all. The door of a server with users says whose."""
+    """Only queues of these (`model/queue_owner.py`); none: all. A server with users says whose."""
 
 
 class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):

@@ -15,7 +15,7 @@ Stranger = TypeVar("Stranger")
 
 
 class Strangers(Generic[Stranger]):
-    """At one door, in the order in which they came."""
+    """At one server, in the order in which they came."""
 
     def __init__(self, at_once: int = STRANGERS_AT_ONCE) -> None:
         self._at_once = at_once

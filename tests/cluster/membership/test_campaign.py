@@ -1,4 +1,4 @@
-"""A campaign whose answers come late, or after others have acted: no lease is left behind, and nobody holds an office that is taken."""
+"""A campaign whose answers come late, or after others have acted: no lease is left behind, and no candidate leads where the election is taken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _question(effects: list[Effect]) -> int:
 
 
 def _asks_for_a_lease() -> tuple[Campaign, int]:
-    """A candidate that has seen that nobody holds the office; the question for its lease is on its way."""
+    """A candidate that has seen that no candidate leads; the question for its lease is on its way."""
     campaign = Campaign("manager", "node-1", LEASE_MS, 0)
     effects = campaign.tick(0)
     assert [type(request) for request in _requests(effects)] == [Look]

@@ -12,7 +12,7 @@ from penstock.frontend.actions.create_queue import create_queue
 from penstock.frontend.actions.delete_queue import delete_queue
 from penstock.frontend.actions.list_message_move_tasks import list_message_move_tasks
 from penstock.frontend.actions.start_message_move_task import start_message_move_task
-from penstock.frontend.move_tasks.mover import Mover
+from penstock.frontend.move_tasks.mover import LATEST_MS, SOONEST_MS, Mover
 from penstock.sqs.errors import SqsError
 from penstock.sqs.shapes.moves import ListMessageMoveTasksResultEntry
 from penstock.sqs.task_handle import encode_task_handle
@@ -81,10 +81,10 @@ class Site:
         end = self.node.now_ms + milliseconds
         while True:
             self.work()
-            following = self.mover.next_ms()
-            if following is None or following > end:
+            pause_ms = self.mover.pause_ms(self.node.now_ms)
+            if pause_ms is None or self.node.now_ms + pause_ms > end:
                 break
-            self.node.advance(max(1, following - self.node.now_ms))
+            self.node.advance(pause_ms)
         self.node.advance(end - self.node.now_ms)
 
 
@@ -388,3 +388,13 @@ def test_a_restart_goes_on_where_it_was() -> None:
     site.pass_time(20_000)
     (task,) = site.tasks()
     assert (task.status, site.ready("orders"), site.ready("dead")) == ("COMPLETED", 6, 0)
+
+
+def test_a_timer_asks_again_after_a_minute_at_the_latest() -> None:
+    site = Site()
+    site.start()
+    next_ms = site.mover.next_ms()
+    assert next_ms is not None
+    assert site.mover.pause_ms(next_ms - 3_600_000) == LATEST_MS
+    assert site.mover.pause_ms(next_ms - 500) == 500
+    assert site.mover.pause_ms(next_ms + 500) == SOONEST_MS

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 import typer
 
-from penstock.cli.pipeline.place import keep_of
+from penstock.cli.pipeline.job_command import keep_of
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.compacting import compact_job
 from penstock.pipeline.job_state import JobState

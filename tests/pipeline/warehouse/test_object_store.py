@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline.place import pipeline_errors
+from penstock.cli.pipeline.job_command import pipeline_errors
 from penstock.pipeline.job_state import JobState
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.warehouse.compaction import compact

@@ -18,7 +18,7 @@ from penstock.pipeline.job_state import JobState
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.warehouse import files as files_module
-from penstock.pipeline.warehouse import places, swapping
+from penstock.pipeline.warehouse import paths, swapping
 from penstock.pipeline.warehouse.compaction import compact
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
@@ -171,12 +171,12 @@ def many(warehouse: Warehouse, written: Path, tmp_path: Path, monkeypatch: pytes
 
 def small_spans(patch: pytest.MonkeyPatch) -> None:
     """So that a few batches fill them."""
-    patch.setattr(places, "SPAN_BATCHES", 2)
-    patch.setattr(places, "BLOCK_SPANS", 2)
+    patch.setattr(paths, "SPAN_BATCHES", 2)
+    patch.setattr(paths, "BLOCK_SPANS", 2)
 
 
 def directories(warehouse: Warehouse) -> list[int]:
-    return list(places.numbers_of(warehouse.batch_directories(EVENTS, -1, None), "batch_id"))
+    return list(paths.numbers_of(warehouse.batch_directories(EVENTS, -1, None), "batch_id"))
 
 
 def test_full_spans_and_blocks_become_one(many: Warehouse, tmp_path: Path) -> None:

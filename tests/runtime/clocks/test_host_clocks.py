@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.ordering import clockbound_page
 from penstock.ordering.local_clock import LocalClock
 from penstock.runtime.clocks import chrony, clockbound
 from penstock.runtime.clocks.host_clock import HostClockError
@@ -123,15 +124,15 @@ def segment(
     drift_ppb: int = 15_000,
     status: int = 1,
     version: int = 2,
-    magic: tuple[int, int] = clockbound.MAGIC,
+    magic: tuple[int, int] = clockbound_page.MAGIC,
 ) -> bytes:
-    return clockbound.LAYOUT.pack(
+    return clockbound_page.LAYOUT.pack(
         *magic, 80, version, generation, as_of_s, 0, void_s, 0, bound_ns, 0, drift_ppb, status, 0
     )
 
 
 def test_clockbounds_layout_is_that_of_its_protocol() -> None:
-    assert clockbound.LAYOUT.size == 80
+    assert clockbound_page.LAYOUT.size == 80
     written = segment()
     assert struct.unpack_from("=q", written, 48) == (40_000,)  # the bound
     assert struct.unpack_from("=Ii", written, 64) == (15_000, 1)  # drift, status
@@ -172,6 +173,6 @@ def test_a_clockbound_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_free_running_clock_is_bounded_too(tmp_path: Path) -> None:
     file = tmp_path / "shm0"
-    file.write_bytes(segment(status=clockbound.FREE_RUNNING))
+    file.write_bytes(segment(status=clockbound_page.FREE_RUNNING))
     reading = clockbound.ClockBound(str(file), LOCAL, lambda: 100_000_000_000).read()
     assert reading.answered.uncertainty_us == 41

@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from penstock.cluster.layout.entries import NodeEntry
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, ServerHandshake
 from penstock.wire.messages import SERVICE
@@ -15,7 +15,7 @@ from tests.runtime.harness import async_test
 SECRET = b"what the processes of this cluster know"
 
 
-class Doorkeeper:
+class SlowNode:
     """A node that takes whoever proves the secret, once it may look."""
 
     def __init__(self, may_look: asyncio.Event, turns: int = 0) -> None:
@@ -43,8 +43,8 @@ class Doorkeeper:
 async def test_a_node_that_is_slower_than_another_is_not_left_in_the_middle() -> None:
     at_once = asyncio.Event()
     at_once.set()
-    quick = Doorkeeper(at_once)
-    slow = Doorkeeper(quick.took, turns=500)
+    quick = SlowNode(at_once)
+    slow = SlowNode(quick.took, turns=500)
     nodes = []
     async with asyncio.TaskGroup() as group:
         servers = [await asyncio.start_server(one.open, "127.0.0.1", 0) for one in (quick, slow)]
@@ -52,7 +52,7 @@ async def test_a_node_that_is_slower_than_another_is_not_left_in_the_middle() ->
             port = server.sockets[0].getsockname()[1]
             place = f"127.0.0.1:{port}"
             nodes.append(NodeEntry(node=f"node-{number}", native=place, peers=place, started_ms=1))
-        await group.create_task(introduce(nodes, SECRET, None))
+        await group.create_task(check_reachability(nodes, SECRET, None))
         assert slow.took.is_set()
         for server in servers:
             server.close()

@@ -53,7 +53,7 @@ class Said(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def door(tls: ClusterTls) -> AsyncIterator[int]:
+async def listening(tls: ClusterTls) -> AsyncIterator[int]:
     """A port where everybody is greeted who is let in."""
     Said.made = 0
     listener = bind(Address("127.0.0.1", 0), "--listen")
@@ -65,7 +65,7 @@ async def door(tls: ClusterTls) -> AsyncIterator[int]:
 
 
 async def heard_at(port: int, tls: ClusterTls | None) -> bytes:
-    """What a door says to a client."""
+    """What a server says to a client."""
     said = await dial(Said, "127.0.0.1", port, tls)
     await said.ended
     return said.heard
@@ -77,7 +77,7 @@ def files_in(place: Path, name: str = "node-1") -> CertificateFiles:
 
 @async_test
 async def test_two_certificates_of_one_authority_are_enough(tmp_path: Path) -> None:
-    async with door(ClusterTls(*files_in(tmp_path, "one"))) as port:
+    async with listening(ClusterTls(*files_in(tmp_path, "one"))) as port:
         assert await heard_at(port, ClusterTls(*files_in(tmp_path, "two"))) == b"hello"
 
 
@@ -89,7 +89,7 @@ async def test_who_has_a_certificate_of_another_authority_is_refused_and_the_log
     trusting = ClusterTls(strange.certificate, strange.key, strange.authority)
     # It takes the server for one of its own, so that it is the server who has to refuse.
     trusting.client.load_verify_locations(own.authority)
-    async with door(ClusterTls(*own)) as port:
+    async with listening(ClusterTls(*own)) as port:
         assert await heard_at(port, trusting) == b""
         await logged(
             caplog, "refused 127.0.0.1, which connected to the test: its certificate is not signed by"
@@ -99,7 +99,7 @@ async def test_who_has_a_certificate_of_another_authority_is_refused_and_the_log
 
 @async_test
 async def test_a_server_with_a_certificate_of_another_authority_is_not_believed(tmp_path: Path) -> None:
-    async with door(ClusterTls(*files_in(tmp_path / "strange"))) as port:
+    async with listening(ClusterTls(*files_in(tmp_path / "strange"))) as port:
         with pytest.raises(HandshakeError, match="its certificate is not signed by the cluster's authority"):
             await heard_at(port, ClusterTls(*files_in(tmp_path / "own")))
 
@@ -108,7 +108,7 @@ async def test_a_server_with_a_certificate_of_another_authority_is_not_believed(
 async def test_who_shows_no_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = files_in(tmp_path)
     nameless = ssl.create_default_context(cafile=str(files.authority))
-    async with door(ClusterTls(*files)) as port:
+    async with listening(ClusterTls(*files)) as port:
         _, said = await asyncio.get_running_loop().create_connection(Said, "127.0.0.1", port, ssl=nameless)
         await said.ended
         assert said.heard == b""
@@ -120,7 +120,7 @@ async def test_who_shows_no_certificate_is_refused(tmp_path: Path, caplog: pytes
 async def test_who_does_not_speak_tls_is_refused_before_anything_is_looked_at(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with door(ClusterTls(*files_in(tmp_path))) as port:
+    async with listening(ClusterTls(*files_in(tmp_path))) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"\x20\0\0\0 a frame of the native protocol")
         await logged(caplog, "it does not use TLS")
@@ -132,7 +132,7 @@ async def test_who_does_not_speak_tls_is_refused_before_anything_is_looked_at(
 async def test_one_host_is_told_of_once_and_not_at_every_try(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with door(ClusterTls(*files_in(tmp_path))) as port:
+    async with listening(ClusterTls(*files_in(tmp_path))) as port:
         for _ in range(5):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -160,7 +160,7 @@ async def test_renewed_files_are_used_for_connections_to_come(tmp_path: Path) ->
     for source, target in zip(old, files, strict=True):
         target.write_bytes(source.read_bytes())
     tls, later = ClusterTls(*files), ClusterTls(*new)
-    async with door(tls) as port:
+    async with listening(tls) as port:
         with pytest.raises(HandshakeError):
             await heard_at(port, later)
         files.authority.write_bytes(old.authority.read_bytes() + new.authority.read_bytes())
@@ -176,7 +176,7 @@ async def test_what_cannot_be_loaded_leaves_what_is_in_use(tmp_path: Path) -> No
     files = files_in(tmp_path)
     tls = ClusterTls(*files)
     files.key.write_text("nothing")
-    async with door(tls) as port:
+    async with listening(tls) as port:
         with pytest.raises(TlsError, match="cannot be loaded"):
             tls.reload()
         assert await heard_at(port, tls) == b"hello"
@@ -197,7 +197,7 @@ def test_a_certificate_that_the_others_would_refuse_is_refused_at_once(tmp_path:
 @async_test
 async def test_who_connects_and_says_nothing_keeps_nobody_out(tmp_path: Path) -> None:
     tls = ClusterTls(*files_in(tmp_path))
-    async with door(tls) as port:
+    async with listening(tls) as port:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * STRANGERS_AT_ONCE)]
         async with asyncio.timeout(
             cluster_streams.HANDSHAKE_SECONDS / 2
@@ -211,8 +211,8 @@ async def test_who_connects_and_says_nothing_keeps_nobody_out(tmp_path: Path) ->
 
 
 @async_test
-async def test_a_door_that_is_closed_lets_its_socket_go(tmp_path: Path) -> None:
-    async with door(ClusterTls(*files_in(tmp_path))) as port:
+async def test_a_listener_that_is_closed_lets_its_socket_go(tmp_path: Path) -> None:
+    async with listening(ClusterTls(*files_in(tmp_path))) as port:
         pass
     for _ in range(100):
         with socket.socket() as again:
@@ -251,7 +251,7 @@ def named(place: Path, certificate: str, wanted: str) -> ClusterTls:
 @async_test
 async def test_all_who_have_the_name_of_the_cluster_are_taken(tmp_path: Path) -> None:
     tls = named(tmp_path, "queues.example.com", "Queues.example.com")
-    async with door(tls) as port:
+    async with listening(tls) as port:
         assert await heard_at(port, tls) == b"hello"
 
 
@@ -261,7 +261,7 @@ async def test_who_comes_in_with_another_name_is_refused_before_anything_is_said
 ) -> None:
     other = ClusterTls(*files_in(tmp_path, "other.example.com"))
     with caplog.at_level(logging.WARNING):
-        async with door(named(tmp_path, "queues.example.com", "queues.example.com")) as port:
+        async with listening(named(tmp_path, "queues.example.com", "queues.example.com")) as port:
             assert await heard_at(port, other) == b""
             await logged(
                 caplog, "refused 127.0.0.1, which connected to the test: its certificate is for other."
@@ -273,7 +273,7 @@ async def test_who_comes_in_with_another_name_is_refused_before_anything_is_said
 @async_test
 async def test_a_server_with_another_name_is_not_believed(tmp_path: Path) -> None:
     ours = named(tmp_path, "queues.example.com", "queues.example.com")
-    async with door(ClusterTls(*files_in(tmp_path, "other.example.com"))) as port:
+    async with listening(ClusterTls(*files_in(tmp_path, "other.example.com"))) as port:
         with pytest.raises(HandshakeError, match=r"another name.*queues\.example\.com"):
             await heard_at(port, ours)
 
@@ -281,7 +281,7 @@ async def test_a_server_with_another_name_is_not_believed(tmp_path: Path) -> Non
 @async_test
 async def test_with_host_the_certificate_must_name_what_was_dialled(tmp_path: Path) -> None:
     tls = named(tmp_path, "node-1", HOST)
-    async with door(tls) as port:
+    async with listening(tls) as port:
         assert await heard_at(port, tls) == b"hello", "the certificates of the test name 127.0.0.1"
         with pytest.raises(HandshakeError, match=r"another name.*127\.1"):
             await dial(Said, "127.1", port, tls)  # the same address by another name

@@ -1,6 +1,6 @@
 """Two threads are kept to one processor while they are busy and nobody else needs it."""
 
-from penstock.runtime.engine.cpu_affinity import REST_LOOKS, Placement, Sample
+from penstock.runtime.engine.cpu_affinity import REST_LOOKS, AffinityChoice, Sample
 
 SECOND_NS = 1_000_000_000
 
@@ -9,7 +9,7 @@ class Machine:
     """Threads that run and wait, a second at a time."""
 
     def __init__(self) -> None:
-        self.placement = Placement()
+        self.placement = AffinityChoice()
         self.sample = Sample(0, 0, 0, 0, 3)
         self.placement.look(self.sample)
 

@@ -151,7 +151,7 @@ class Visit:
         self.cancelled += 1
 
 
-class Desk:
+class HeldRequests:
     """A handler that keeps its visits until the test answers them."""
 
     def __init__(self, *, cancellable: bool = True) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
+from tests.runtime.http.harness import HeldRequests, answer, echo, on_both_loops, request_bytes, serving
 
 HEAD = "POST / HTTP/1.1\r\nHost: h\r\n"
 MEBIBYTE = 1024 * 1024
@@ -48,11 +48,11 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 @on_both_loops
 async def test_a_request_that_is_late_is_refused_in_its_turn() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(request_bytes("/0") + b"POST")
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         served.pass_time(10)
         visit.reply(answer("zero"))
         assert [got.status for got in await client.answers(2)] == [200, 408]
@@ -102,11 +102,11 @@ async def test_a_busy_connection_is_not_idle() -> None:
 
 @on_both_loops
 async def test_a_connection_with_a_request_under_way_is_not_idle() -> None:
-    desk = Desk()
-    async with serving(desk, idle_seconds=60) as served:
+    held = HeldRequests()
+    async with serving(held, idle_seconds=60) as served:
         client = await served.client()
         client.request()
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         for _ in range(10):
             served.pass_time(100)
         visit.reply(answer("at last"))
@@ -138,19 +138,19 @@ async def test_a_client_that_does_not_read_is_not_read_from_until_it_does() -> N
 
 @on_both_loops
 async def test_a_client_that_never_reads_is_dropped_and_its_requests_cancelled() -> None:
-    desk = Desk()
-    async with serving(desk, write_buffer_bytes=65536, stalled_seconds=30) as served:
+    held = HeldRequests()
+    async with serving(held, write_buffer_bytes=65536, stalled_seconds=30) as served:
         client = await served.client(receive_buffer=65536)
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport
         client.send(request_bytes("/0") + request_bytes("/1"))
-        await desk.visit(1)
-        desk.visits[0].reply(answer(LARGE))
+        await held.visit(1)
+        held.visits[0].reply(answer(LARGE))
         served.pass_time(29)
-        assert desk.visits[1].cancelled == 0
+        assert held.visits[1].cancelled == 0
         # The system may take some more at first; after that nothing moves.
         while served.server.connections:
             served.pass_time(30)
-        assert [visit.cancelled for visit in desk.visits] == [0, 1]
+        assert [visit.cancelled for visit in held.visits] == [0, 1]
 
 
 @on_both_loops

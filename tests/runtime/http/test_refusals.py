@@ -11,7 +11,7 @@ from penstock.runtime.http.answers import encode_answer
 from penstock.runtime.http.server_state import UNUSED_SECONDS
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
+from tests.runtime.http.harness import HeldRequests, answer, echo, on_both_loops, request_bytes, serving
 
 HEAD = "POST / HTTP/1.1\r\nHost: h\r\n"
 
@@ -84,13 +84,13 @@ async def test_a_refusal_reaches_a_client_that_is_still_sending() -> None:
 
 @on_both_loops
 async def test_a_refusal_waits_for_the_answers_before_it() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(request_bytes("/0") + request_bytes("/1") + b"garbage\r\n\r\n")
-        await desk.visit(1)
-        desk.visits[1].reply(answer("one"))
-        desk.visits[0].reply(answer("zero"))
+        await held.visit(1)
+        held.visits[1].reply(answer("one"))
+        held.visits[0].reply(answer("zero"))
         got = await client.answers(3)
         assert [(one.status, one.body[:4]) for one in got[:2]] == [(200, b"zero"), (200, b"one")]
         assert got[2].status == 400
@@ -99,32 +99,32 @@ async def test_a_refusal_waits_for_the_answers_before_it() -> None:
 
 @on_both_loops
 async def test_a_refusal_makes_no_room_for_the_requests_before_it() -> None:
-    desk = Desk()
-    async with serving(desk, pipelined=2) as served:
+    held = HeldRequests()
+    async with serving(held, pipelined=2) as served:
         client = await served.client()
         client.send(b"".join(request_bytes(f"/{number}") for number in range(4)) + b"garbage\r\n\r\n")
-        await desk.visit(1)
+        await held.visit(1)
         for number in range(4):
-            assert len(desk.visits) <= number + 2
-            (await desk.visit(number)).reply(answer(str(number)))
+            assert len(held.visits) <= number + 2
+            (await held.visit(number)).reply(answer(str(number)))
         got = await client.answers(5)
         assert [one.status for one in got] == [200, 200, 200, 200, 400]
 
 
 @on_both_loops
 async def test_a_refusal_hands_over_nothing_while_the_server_is_held() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.request("/0")
-        (await desk.visit(0)).reply(answer("zero"))
+        (await held.visit(0)).reply(answer("zero"))
         assert (await client.answer()).body == b"zero"
         served.server.hold()
         client.send(request_bytes("/1") + b"garbage\r\n\r\n")
         await until(lambda: bool(served.server.held))
-        assert len(desk.visits) == 1
+        assert len(held.visits) == 1
         served.server.resume()
-        (await desk.visit(1)).reply(answer("one"))
+        (await held.visit(1)).reply(answer("one"))
         assert [got.status for got in await client.answers(2)] == [200, 400]
 
 
@@ -269,18 +269,18 @@ async def test_who_begins_a_request_and_does_not_go_on_keeps_nobody_out() -> Non
 
 @on_both_loops
 async def test_the_longest_idle_goes_and_who_waits_for_an_answer_stays() -> None:
-    desk = Desk()
-    async with serving(desk, max_connections=2) as served:
+    held = HeldRequests()
+    async with serving(held, max_connections=2) as served:
         waiting, idle = await served.client(), await served.client()
         waiting.request("/waits")
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         idle.request("/done")
-        (await desk.visit(1)).reply(answer("done"))
+        (await held.visit(1)).reply(answer("done"))
         assert (await idle.answer()).status == 200
         served.pass_time(2 * UNUSED_SECONDS)
         newcomer = await served.client()
         newcomer.request("/new")
-        (await desk.visit(2)).reply(answer("new"))
+        (await held.visit(2)).reply(answer("new"))
         assert (await newcomer.answer()).body == b"new"
         assert await idle.ended() == b""
         visit.reply(answer("at last"))
@@ -289,22 +289,22 @@ async def test_the_longest_idle_goes_and_who_waits_for_an_answer_stays() -> None
 
 @on_both_loops
 async def test_what_all_connections_hold_has_a_bound() -> None:
-    desk = Desk()
-    async with serving(desk, buffered_bytes=10_000) as served:
+    held = HeldRequests()
+    async with serving(held, buffered_bytes=10_000) as served:
         first, second, third = [await served.client() for _ in range(3)]
         first.request("/0", b"x" * 6000)
-        await desk.visit(0)
+        await held.visit(0)
         second.request("/1", b"y" * 6000)
         assert (await second.answer()).status == 503
         third.send(f"{HEAD}Content-Length: 6000\r\n\r\n")
         third.send(b"z" * 5999)
         assert (await third.answer()).status == 503
-        assert len(desk.visits) == 1
-        desk.visits[0].reply(answer("zero"))
+        assert len(held.visits) == 1
+        held.visits[0].reply(answer("zero"))
         assert (await first.answer()).status == 200
         fourth = await served.client()
         fourth.request("/2", b"x" * 6000)
-        (await desk.visit(1)).reply(answer("two"))
+        (await held.visit(1)).reply(answer("two"))
         assert (await fourth.answer()).body == b"two"
 
 

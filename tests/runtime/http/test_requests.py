@@ -9,7 +9,7 @@ import pytest
 
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
+from tests.runtime.http.harness import HeldRequests, answer, echo, on_both_loops, request_bytes, serving
 
 
 @on_both_loops
@@ -25,13 +25,13 @@ async def test_a_connection_serves_one_request_after_the_other() -> None:
 
 @on_both_loops
 async def test_a_request_is_handed_over_as_it_was_sent() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.request(
             "/a%20b?c=%2F", b"\x00\xff", headers="X-One: 1  \r\nx-one: 2\r\nX-Odd: caf\xe9\xa0\r\n"
         )
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         assert visit.request == HttpRequest(
             "POST",
             "/a%20b",
@@ -44,24 +44,24 @@ async def test_a_request_is_handed_over_as_it_was_sent() -> None:
 
 @on_both_loops
 async def test_usual_headers_lose_the_blanks_around_them() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send("GET http://localhost/x?y HTTP/1.1\r\nHost:localhost \t\r\nUser-Agent: \t me\t\r\n\r\n")
-        request = (await desk.visit(0)).request
+        request = (await held.visit(0)).request
         assert (request.path, request.query) == ("/x", "y")
         assert request.headers == {"host": "localhost", "user-agent": "me"}
 
 
 @on_both_loops
 async def test_late_answers_leave_in_the_order_of_the_requests() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(b"".join(request_bytes(f"/{number}") for number in range(5)))
-        await desk.visit(4)
+        await held.visit(4)
         for number in (3, 1, 4, 0, 2):
-            desk.visits[number].reply(answer(str(number)))
+            held.visits[number].reply(answer(str(number)))
         assert [got.body for got in await client.answers(5)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
@@ -88,56 +88,56 @@ async def test_answers_given_at_once_wait_for_a_late_one_before_them() -> None:
 
 @on_both_loops
 async def test_only_so_many_requests_of_a_connection_are_under_way() -> None:
-    desk = Desk()
-    async with serving(desk, pipelined=3) as served:
+    held = HeldRequests()
+    async with serving(held, pipelined=3) as served:
         client = await served.client()
         client.send(b"".join(request_bytes(f"/{number}", b"x" * 5000) for number in range(10)))
-        await desk.visit(2)
+        await held.visit(2)
         other = await served.client()
         other.request("/other")
-        await desk.visit(3)
-        assert [visit.request.path for visit in desk.visits] == ["/0", "/1", "/2", "/other"]
-        desk.visits[1].reply(answer("1"))  # not its turn: its place is not free
-        desk.visits[0].reply(answer("0"))
-        await desk.visit(5)
-        assert [visit.request.path for visit in desk.visits[4:]] == ["/3", "/4"]
-        desk.visits[2].reply(answer("2"))
+        await held.visit(3)
+        assert [visit.request.path for visit in held.visits] == ["/0", "/1", "/2", "/other"]
+        held.visits[1].reply(answer("1"))  # not its turn: its place is not free
+        held.visits[0].reply(answer("0"))
+        await held.visit(5)
+        assert [visit.request.path for visit in held.visits[4:]] == ["/3", "/4"]
+        held.visits[2].reply(answer("2"))
         for number in range(3, 10):
-            (await desk.visit(number + 1)).reply(answer(str(number)))
+            (await held.visit(number + 1)).reply(answer(str(number)))
         assert [got.body for got in await client.answers(10)] == [str(n).encode() for n in range(10)]
 
 
 @on_both_loops
 async def test_large_bodies_of_one_connection_are_handled_one_after_the_other() -> None:
-    desk = Desk()
-    async with serving(desk, body_bytes=100_000) as served:
+    held = HeldRequests()
+    async with serving(held, body_bytes=100_000) as served:
         client = await served.client()
         for number in range(3):
             client.request(f"/{number}", bytes([number]) * 90_000)
         for number in range(3):
-            visit = await desk.visit(number)
+            visit = await held.visit(number)
             if number > 0:
-                desk.visits[number - 1].reply(answer("done"))
+                held.visits[number - 1].reply(answer("done"))
             assert visit.request.body == bytes([number]) * 90_000
-        desk.visits[2].reply(answer("done"))
+        held.visits[2].reply(answer("done"))
         assert len(await client.answers(3)) == 3
 
 
 @on_both_loops
 async def test_only_the_first_answer_counts() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(request_bytes("/0") + request_bytes("/1"))
-        await desk.visit(1)
+        await held.visit(1)
         for text in ("one", "two"):
-            desk.visits[1].reply(answer(text))
+            held.visits[1].reply(answer(text))
         for text in ("zero", "nought"):
-            desk.visits[0].reply(answer(text))
+            held.visits[0].reply(answer(text))
         assert [got.body for got in await client.answers(2)] == [b"zero", b"one"]
-        desk.visits[0].reply(answer("much too late"))
+        held.visits[0].reply(answer("much too late"))
         client.request("/2")
-        (await desk.visit(2)).reply(answer("two"))
+        (await held.visit(2)).reply(answer("two"))
         assert (await client.answer()).body == b"two"
 
 
@@ -161,21 +161,21 @@ async def test_a_client_that_does_not_wait_for_leave_is_not_told_to_go_on() -> N
 
 @on_both_loops
 async def test_leave_to_go_on_waits_for_the_answer_before_it_and_then_has_a_time() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(request_bytes("/0"))
         client.send("POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
         connection = await served.connection()
         await until(lambda: connection.reader.continue_due)
         served.pass_time(1000)
-        desk.visits[0].reply(answer("zero"))
+        held.visits[0].reply(answer("zero"))
         assert (await client.answer()).body == b"zero"
         assert (await client.answer()).status == 100
         served.pass_time(10)
         served.pass_time(10)
         assert (await client.answer()).status == 408
-        assert len(desk.visits) == 1
+        assert len(held.visits) == 1
 
 
 @on_both_loops

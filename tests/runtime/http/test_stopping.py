@@ -8,16 +8,16 @@ import socket
 import pytest
 
 from tests.runtime.harness import until
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
+from tests.runtime.http.harness import HeldRequests, answer, echo, on_both_loops, request_bytes, serving
 
 
 @on_both_loops
 async def test_requests_wait_while_the_server_is_held() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client, other = await served.client(), await served.client()
         client.request("/0")
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         served.server.hold()
         client.send(request_bytes("/1", b"x" * 50_000) + request_bytes("/2"))
         other.request("/other")
@@ -25,11 +25,11 @@ async def test_requests_wait_while_the_server_is_held() -> None:
         visit.reply(answer("zero"))  # what is under way is answered all the same
         assert (await client.answer()).body == b"zero"
         served.pass_time(1000)
-        assert len(desk.visits) == 1
+        assert len(held.visits) == 1
         served.server.resume()
-        await desk.visit(3)
-        assert sorted(one.request.path for one in desk.visits) == ["/0", "/1", "/2", "/other"]
-        for one in desk.visits:
+        await held.visit(3)
+        assert sorted(one.request.path for one in held.visits) == ["/0", "/1", "/2", "/other"]
+        for one in held.visits:
             one.reply(answer(one.request.path))
         assert [got.body for got in await client.answers(2)] == [b"/1", b"/2"]
         assert (await other.answer()).body == b"/other"
@@ -53,11 +53,11 @@ async def test_a_server_that_is_held_gives_no_leave_to_go_on() -> None:
 
 @on_both_loops
 async def test_a_long_poll_is_answered_when_the_server_stops() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         idle, polling = await served.client(), await served.client()
         polling.request("/poll")
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         await until(lambda: len(served.server.connections) == 2)
         served.server.stop_accepting()
         assert await idle.ended() == b""
@@ -75,14 +75,14 @@ async def test_a_long_poll_is_answered_when_the_server_stops() -> None:
 
 @on_both_loops
 async def test_only_the_last_of_several_answers_closes() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.send(request_bytes("/0") + request_bytes("/1"))
-        await desk.visit(1)
+        await held.visit(1)
         served.server.stop_accepting()
-        desk.visits[0].reply(answer("zero"))
-        desk.visits[1].reply(answer("one"))
+        held.visits[0].reply(answer("zero"))
+        held.visits[1].reply(answer("one"))
         got = await client.answers(2)
         assert [one.header("connection") for one in got] == [None, "close"]
         assert await client.ended() == b""
@@ -103,11 +103,11 @@ async def test_a_request_that_is_arriving_when_the_server_stops_is_answered() ->
 
 @on_both_loops
 async def test_what_takes_longer_than_its_grace_is_dropped_and_cancelled() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client = await served.client()
         client.request()
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         await served.server.close(grace_seconds=0.01)
         assert visit.cancelled == 1
         assert await client.ended() == b""
@@ -115,11 +115,11 @@ async def test_what_takes_longer_than_its_grace_is_dropped_and_cancelled() -> No
 
 @on_both_loops
 async def test_drop_all_ends_everything_at_once() -> None:
-    desk = Desk()
-    async with serving(desk) as served:
+    held = HeldRequests()
+    async with serving(held) as served:
         client, idle = await served.client(), await served.client()
         client.request()
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         served.server.drop_all()
         assert visit.cancelled == 1
         assert served.server.connections == set()

@@ -10,7 +10,7 @@ import pytest
 from penstock.runtime.http.tls import Tls, TlsError
 from tests.runtime.harness import until
 from tests.runtime.http.certificate import write_certificate
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
+from tests.runtime.http.harness import HeldRequests, answer, echo, on_both_loops, request_bytes, serving
 
 
 class Files:
@@ -39,12 +39,12 @@ def files(tmp_path: Path) -> Files:
 
 @on_both_loops
 async def test_requests_are_served_over_tls(files: Files) -> None:
-    desk = Desk()
-    async with serving(desk, tls=files.load().context) as served:
+    held = HeldRequests()
+    async with serving(held, tls=files.load().context) as served:
         client = await served.client(files.trust(), "localhost")
         client.send(request_bytes("/0", b"x" * 100_000) + request_bytes("/1"))
         for number in range(2):
-            visit = await desk.visit(number)
+            visit = await held.visit(number)
             assert visit.peer.secure
             visit.reply(answer(b"y" * 300_000))
         assert [len(got.body) for got in await client.answers(2)] == [300_000, 300_000]
@@ -52,11 +52,11 @@ async def test_requests_are_served_over_tls(files: Files) -> None:
 
 @on_both_loops
 async def test_a_client_that_leaves_over_tls_cancels_its_requests(files: Files) -> None:
-    desk = Desk()
-    async with serving(desk, tls=files.load().context) as served:
+    held = HeldRequests()
+    async with serving(held, tls=files.load().context) as served:
         client = await served.client(files.trust(), "localhost")
         client.request()
-        visit = await desk.visit(0)
+        visit = await held.visit(0)
         client.close()
         await until(lambda: not served.server.connections)
         assert visit.cancelled == 1

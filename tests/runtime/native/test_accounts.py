@@ -15,7 +15,7 @@ from penstock.runtime.processes.shared_services import SharedServices
 from penstock.wire.messages import ListQueues, QueueList
 from tests.runtime.cluster.readers.cluster import readable_cluster
 from tests.runtime.harness import async_test, until
-from tests.runtime.native.test_users import house
+from tests.runtime.native.test_users import serving_users
 
 HOME, ONE, TWO = "000000000000", "111111111111", "222222222222"
 OWN = {
@@ -47,7 +47,7 @@ async def pages(client: penstock.Client, limit: int) -> list[list[str]]:
 
 @async_test
 async def test_a_user_sees_the_queues_of_its_account_and_no_others(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         async with penstock.connect(there.server.url) as anybody:
             for queues in OWN.values():
                 for name in queues:
@@ -84,7 +84,7 @@ async def test_a_user_sees_the_queues_of_its_account_and_no_others(tmp_path: Pat
 
 @async_test
 async def test_pages_are_full_until_the_last(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         async with penstock.connect(there.server.url) as anybody:
             for number in range(5):
                 await anybody.create_queue(f"{ONE}.us-east-1.orders-{number}")
@@ -101,7 +101,7 @@ async def test_pages_are_full_until_the_last(tmp_path: Path) -> None:
 
 @async_test
 async def test_what_sqs_cannot_say_belongs_to_the_account_it_begins_with(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         ada = await there.user("ada", root=True)
         odd = f"{ONE}.us-east-1.a.b.c"
         root = await there.user("one", root=True, account=ONE)
@@ -113,7 +113,7 @@ async def test_what_sqs_cannot_say_belongs_to_the_account_it_begins_with(tmp_pat
 
 @async_test
 async def test_damage_of_other_accounts_is_not_told(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         async with penstock.connect(there.server.url) as anybody:
             for name in ("orders", f"{ONE}.us-east-1.hidden"):
                 await anybody.create_queue(name)

@@ -20,7 +20,7 @@ from penstock.wire import messages
 from penstock.wire.frames import Frame
 from penstock.wire.messages import Receipt, Receive, Send, WeightedQueue
 from tests.runtime.harness import async_test, until
-from tests.runtime.native.test_users import House, house
+from tests.runtime.native.test_users import UserServer, serving_users
 
 NAMES = {1: "orders", 2: "others"}
 IDS = {name: queue_id for queue_id, name in NAMES.items()}
@@ -41,7 +41,7 @@ class Names:
 
 
 class Limited:
-    """A door's limits, which a test sets."""
+    """The limits of a native guard, which a test sets."""
 
     def __init__(self, **limits: tuple[float, int]) -> None:
         self.metadata = MetadataCache()
@@ -131,7 +131,7 @@ def test_credit_is_paid_for_and_never_more_is_owed_than_a_burst() -> None:
     assert limited.passes(Receive(1), now_ms=2_100)
 
 
-async def limit(there: House, key: str, rate: float, burst: int) -> None:
+async def limit(there: UserServer, key: str, rate: float, burst: int) -> None:
     store = there._shared._store
     assert store is not None
     await there.heard(key, store.put(key, encode(RequestLimit(rate, burst))))
@@ -139,7 +139,7 @@ async def limit(there: House, key: str, rate: float, burst: int) -> None:
 
 @async_test
 async def test_a_user_over_its_limit_is_refused_until_it_may_again_and_rows_say_so(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         async with there.as_(root, timeout=0.2) as client:
             queue = await client.create_queue("orders")
@@ -162,7 +162,7 @@ async def test_a_user_over_its_limit_is_refused_until_it_may_again_and_rows_say_
 
 @async_test
 async def test_clients_wait_and_ask_again_and_nothing_is_stored_twice(tmp_path: Path) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as client:
         queue = await client.create_queue("orders")
         await limit(there, "limits/queue/orders", 200, 10)
         for number in range(6):
@@ -183,7 +183,7 @@ async def test_clients_wait_and_ask_again_and_nothing_is_stored_twice(tmp_path: 
 async def test_batches_that_are_on_their_way_together_are_stored_in_order_through_a_limit(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as client:
         queue = await client.create_queue("orders", ordering="fifo")
         sent = [b"%d" % number for number in range(63)]
         await limit(there, "limits/queue/orders", 400, 20)
@@ -198,7 +198,7 @@ async def test_batches_that_are_on_their_way_together_are_stored_in_order_throug
 
 @async_test
 async def test_a_subscription_that_a_limit_refuses_begins_when_it_may(tmp_path: Path) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as client:
         queue = await client.create_queue("orders")
         await queue.send(b"x")
         await limit(there, "limits/queue/orders", 0, 1)
@@ -211,7 +211,7 @@ async def test_a_subscription_that_a_limit_refuses_begins_when_it_may(tmp_path: 
 
 @async_test
 async def test_both_protocols_count_together(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         sqs_server = there.server.broker.sqs_server
         assert sqs_server is not None
         assert sqs_server._front._services.throttle is there._shared.throttle

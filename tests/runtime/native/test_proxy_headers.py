@@ -32,7 +32,7 @@ from penstock.wire.messages import (
 from penstock.wire.proxy_protocol import SIGNATURE
 from tests.runtime.harness import RawClient, async_test, small_config
 from tests.runtime.http.harness import on_both_loops
-from tests.runtime.native.test_users import ORDERS, House, Someone
+from tests.runtime.native.test_users import ORDERS, Someone, UserServer
 
 NONCE = b"n" * 32
 HELLO = b"".join(encode_frame(1, encode_message(Hello([1], "me"))))
@@ -52,19 +52,19 @@ def line(address: str) -> bytes:
 
 
 @asynccontextmanager
-async def balanced(tmp_path: Path, proxies: str = "127.0.0.1", **more: Any) -> AsyncIterator[House]:
+async def balanced(tmp_path: Path, proxies: str = "127.0.0.1", **more: Any) -> AsyncIterator[UserServer]:
     async with running_server(tmp_path, small_config(native_trusted_proxies=(proxies,), **more)) as server:
-        yield House(server)
+        yield UserServer(server)
 
 
-async def passed_on(there: House, said: bytes) -> RawClient:
+async def passed_on(there: UserServer, said: bytes) -> RawClient:
     """A connection that begins with what a balancer says."""
     client = await RawClient.connect(there.server.port, hello=False)
     client.writer.write(said)
     return client
 
 
-async def tried(there: House, said: bytes, key: str, secret: str) -> object:
+async def tried(there: UserServer, said: bytes, key: str, secret: str) -> object:
     """What somebody is told who shows a key from an address."""
     client = await passed_on(there, said)
     challenge = await client.ask(Hello([1], "me", key, NONCE))
@@ -113,7 +113,7 @@ async def test_policies_and_the_record_are_about_the_client(tmp_path: Path) -> N
         assert addresses == ["203.0.113.9", "198.51.100.9", "127.0.0.1"]
 
 
-async def described(there: House, said: bytes, someone: Someone) -> object:
+async def described(there: UserServer, said: bytes, someone: Someone) -> object:
     client = await passed_on(there, said)
     challenge = await client.ask(Hello([1], "me", someone.access_key, NONCE))
     assert isinstance(challenge, Challenge)

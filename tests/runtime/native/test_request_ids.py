@@ -1,4 +1,4 @@
-"""Request ids at the door of the native protocol: one request under an id until its answer, so that none is forgotten."""
+"""Request ids of the native protocol: one request under an id until its answer, so that none is forgotten."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.wire import messages
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.messages import Delivery, Done, Failed, Ping, QueueDescription, ReadClock, Receive, Request
 from tests.runtime.harness import RawClient, async_test
-from tests.runtime.native.test_guests import raw
-from tests.runtime.native.test_users import ORDERS, House, house, policy
+from tests.runtime.native.test_users import ORDERS, UserServer, policy, serving_users
+from tests.runtime.native.test_without_authentication import raw
 
 
-async def stage(there: House) -> tuple[RawClient, RawClient, int]:
+async def stage(there: UserServer) -> tuple[RawClient, RawClient, int]:
     """A root with a queue, a user who may receive from it, and the queue's id."""
     owner = await raw(there, await there.user("ada", root=True))
     made = await owner.ask(messages.CreateQueue("orders", QueueSettings()))
@@ -31,12 +31,12 @@ async def send(owner: RawClient, queue_id: int, body: bytes) -> None:
 
 
 def write_together(client: RawClient, *requests: tuple[int, Request]) -> None:
-    """In one piece, so that the door has all of them before any is answered."""
+    """In one piece, so that the guard has all of them before any is answered."""
     frames = [encode_frame(number, messages.encode_message(request)) for number, request in requests]
     client.writer.write(b"".join(bytes(part) for frame in frames for part in frame))
 
 
-async def forbid(there: House) -> None:
+async def forbid(there: UserServer) -> None:
     deny = policy("Deny", ["sqs:ReceiveMessage"], ORDERS)
     await there.heard("users/sam", there.users.put_policy("sam", "q", deny))
 
@@ -62,7 +62,7 @@ def is_in_use(answer: messages.Answer) -> bool:
 async def test_an_id_is_in_use_until_its_answer_also_where_that_leaves_no_row(
     tmp_path: Path, first: Request
 ) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, client, queue_id = await stage(there)
         await send(owner, queue_id, b"x")
         there.events.clear()
@@ -80,8 +80,8 @@ async def test_an_id_is_in_use_until_its_answer_also_where_that_leaves_no_row(
 
 
 @async_test
-async def test_no_answer_makes_the_door_forget_a_subscription(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+async def test_no_answer_makes_the_guard_forget_a_subscription(tmp_path: Path) -> None:
+    async with serving_users(tmp_path) as there:
         owner, client, queue_id = await stage(there)
         write_together(
             client,
@@ -109,7 +109,7 @@ async def test_no_answer_makes_the_door_forget_a_subscription(tmp_path: Path) ->
 @async_test
 async def test_the_id_of_a_subscription_that_was_ended_is_in_use_until_it_has_ended(tmp_path: Path) -> None:
     """And what the engine says last under it is nobody else's answer."""
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         _, client, queue_id = await stage(there)
         client.write(messages.Subscribe(queue_id, 1_000), request_id=50)
         client.write(Ping(), request_id=51)
@@ -124,8 +124,8 @@ async def test_the_id_of_a_subscription_that_was_ended_is_in_use_until_it_has_en
 
 
 @async_test
-async def test_what_cannot_be_read_is_answered_at_the_door(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+async def test_what_cannot_be_read_is_answered_by_the_guard(tmp_path: Path) -> None:
+    async with serving_users(tmp_path) as there:
         _, client, _ = await stage(there)
         handed_on: list[int] = []
         driver = there.server.broker._driver

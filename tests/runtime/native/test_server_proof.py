@@ -15,7 +15,7 @@ from penstock.runtime.engine.tcp_link import TcpLink
 from penstock.streams.framed import FramedConnection
 from penstock.wire.credentials import Credentials
 from tests.runtime.harness import async_test, small_config
-from tests.runtime.native.test_users import house
+from tests.runtime.native.test_users import serving_users
 
 
 @async_test
@@ -32,7 +32,7 @@ async def test_a_server_elsewhere_that_asks_for_no_proof_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FramedConnection, "peer", "192.0.2.7")  # there is no other machine here
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         with pytest.raises(PenstockError, match="without proving that it knows the secret") as caught:
             await penstock.connect(there.server.url, access_key="KEY", secret_key="a secret")
         assert caught.value.code is ErrorCode.UNAUTHENTICATED
@@ -47,7 +47,7 @@ async def test_a_server_elsewhere_that_asks_for_no_proof_is_refused(
 async def test_a_server_that_has_shown_it_once_must_always_show_it(tmp_path: Path) -> None:
     for name in ("honest", "other"):
         (tmp_path / name).mkdir()
-    async with house(tmp_path / "honest") as there:
+    async with serving_users(tmp_path / "honest") as there:
         port = there.server.port
         root = await there.user("ada", root=True)
         client = await there.as_(root)
@@ -70,7 +70,7 @@ async def test_a_back_end_that_has_shown_it_once_must_always_show_it(
 
     for name in ("honest", "other"):
         (tmp_path / name).mkdir()
-    async with house(tmp_path / "honest") as there:
+    async with serving_users(tmp_path / "honest") as there:
         port = there.server.port
         key, secret = await there.user("ada", root=True)
         link = TcpLink(

@@ -28,7 +28,7 @@ from penstock.runtime.processes.listening import StartError
 from penstock.runtime.processes.remote_front_end import open_front_end
 from tests.runtime.harness import async_test, small_config, until
 from tests.runtime.http.harness import on_both_loops
-from tests.runtime.native.test_users import ORDERS, House, policy
+from tests.runtime.native.test_users import ORDERS, UserServer, policy
 from tests.runtime.relay import relay
 
 ANY = Address("127.0.0.1", 0)
@@ -183,14 +183,14 @@ async def test_users_show_their_keys_and_policies_know_of_tls(
     tmp_path: Path, files: CertificateFiles
 ) -> None:
     async with secure(tmp_path, files) as server:
-        house = House(server)
-        root = await house.user("root", root=True)
-        async with house.as_(root, ca=files.authority) as client:
+        serving_users = UserServer(server)
+        root = await serving_users.user("root", root=True)
+        async with serving_users.as_(root, ca=files.authority) as client:
             await client.create_queue("orders")
-        careful = await house.user("careful", "sqs:*")
+        careful = await serving_users.user("careful", "sqs:*")
         denied = policy("Deny", ["sqs:SendMessage"], ORDERS, Condition=CONDITION)
-        await house.heard("users/careful", house.users.put_policy("careful", "tls", denied))
-        async with house.as_(careful, ca=files.authority) as client:
+        await serving_users.heard("users/careful", serving_users.users.put_policy("careful", "tls", denied))
+        async with serving_users.as_(careful, ca=files.authority) as client:
             with pytest.raises(PenstockError, match="access-denied"):
                 await client.queue("orders").send(b"over TLS")
         refused = await refusal(server.url, ca=files.authority)
@@ -235,7 +235,7 @@ async def test_who_passes_a_greeting_on_is_not_let_in(tmp_path: Path, files: Cer
     others = ThrowAwayAuthority(tmp_path / "other").files("server")
     trusting = ssl.create_default_context(cafile=str(files.authority))
     async with secure(tmp_path, files) as server:
-        root = await House(server).user("ada", root=True)
+        root = await UserServer(server).user("ada", root=True)
         key, secret = root.access_key, root.secret_key
         place = f"127.0.0.1:{server.port}"
         async with (
@@ -267,7 +267,7 @@ async def test_a_balancer_may_end_tls_in_front_of_a_server_without(
     tmp_path: Path, files: CertificateFiles
 ) -> None:
     async with running_server(tmp_path / "data", small_config()) as server:
-        root = await House(server).user("ada", root=True)
+        root = await UserServer(server).user("ada", root=True)
         async with (
             relay(f"127.0.0.1:{server.port}", towards_client=showing(files)) as balancer,
             penstock.connect(
@@ -313,7 +313,7 @@ async def test_a_front_end_proves_itself_over_tls_and_through_nobody_else(
     others = ThrowAwayAuthority(tmp_path / "other").files("server")
     trusting = ssl.create_default_context(cafile=str(files.authority))
     async with secure(tmp_path, files) as server:
-        await House(server).user("ada", root=True)
+        await UserServer(server).user("ada", root=True)
 
         async def connects(place: Address, authority: Path) -> bool:
             config = FrontendConfig(

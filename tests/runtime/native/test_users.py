@@ -33,7 +33,7 @@ class Someone(NamedTuple):
     secret_key: str
 
 
-class House:
+class UserServer:
     """A server, the users it has, and what it has recorded."""
 
     def __init__(self, server: EmbeddedServer) -> None:
@@ -104,14 +104,14 @@ def policy(effect: str, actions: list[str], resource: str, **more: Any) -> str:
 
 
 @asynccontextmanager
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def serving_users(tmp_path: Path) -> AsyncIterator[UserServer]:
     async with running_server(tmp_path, small_config()) as server:
-        yield House(server)
+        yield UserServer(server)
 
 
 @async_test
 async def test_without_users_anybody_may_and_from_the_first_on_nobody_else(tmp_path: Path) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as early:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as early:
         await early.create_queue("orders")
         root = await there.user("ada", root=True)
         with pytest.raises(PenstockError, match="this server has users") as caught:
@@ -127,7 +127,7 @@ async def test_without_users_anybody_may_and_from_the_first_on_nobody_else(tmp_p
 async def test_an_unknown_key_and_a_wrong_secret_are_refused_alike_and_nothing_repeats_the_secret(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         told = []
         for key, secret in ((root.access_key, "wrong-secret"), ("AKIAUNKNOWN", "wrong-secret")):
@@ -145,7 +145,7 @@ async def test_an_unknown_key_and_a_wrong_secret_are_refused_alike_and_nothing_r
 
 @async_test
 async def test_the_secret_never_travels_and_a_proof_is_good_for_one_connection(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         first = await RawClient.connect(there.server.port, hello=False)
         nonce = b"n" * 32
@@ -163,7 +163,7 @@ async def test_the_secret_never_travels_and_a_proof_is_good_for_one_connection(t
 
 @async_test
 async def test_nothing_is_done_for_who_has_not_proven_anything(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         async with there.as_(root) as client:
             await client.create_queue("orders")
@@ -178,7 +178,7 @@ async def test_nothing_is_done_for_who_has_not_proven_anything(tmp_path: Path) -
 
 @async_test
 async def test_a_stranger_cannot_make_the_server_hold_a_large_frame(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         stranger = await RawClient.connect(there.server.port, hello=False)
         stranger.write(Send(1), b"x" * 100_000)
@@ -195,7 +195,7 @@ async def test_a_stranger_cannot_make_the_server_hold_a_large_frame(tmp_path: Pa
 async def test_too_many_failures_from_one_address_lock_out_only_who_was_never_right(tmp_path: Path) -> None:
     config = small_config(sqs_failed_signatures=1)
     async with running_server(tmp_path, config) as server:
-        there = House(server)
+        there = UserServer(server)
         root = await there.user("ada", root=True)
         async with there.as_(root):
             pass
@@ -213,7 +213,7 @@ async def test_too_many_failures_from_one_address_lock_out_only_who_was_never_ri
 
 @async_test
 async def test_policies_decide_what_a_user_may_do(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         sender = await there.user("sam", "sqs:SendMessage", "sqs:GetQueueAttributes")
         async with there.as_(root) as owner, there.as_(sender) as client:
@@ -249,7 +249,7 @@ async def test_policies_decide_what_a_user_may_do(tmp_path: Path) -> None:
 
 @async_test
 async def test_dead_letters_are_no_way_into_other_queues(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:CreateQueue", "sqs:SetQueueAttributes")
         async with there.as_(sam) as client:
@@ -262,7 +262,7 @@ async def test_dead_letters_are_no_way_into_other_queues(tmp_path: Path) -> None
 
 @async_test
 async def test_a_receipt_is_no_way_round_a_policy(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         reader = await there.user("ray", "sqs:ReceiveMessage", "sqs:GetQueueAttributes")
         async with there.as_(root) as owner, there.as_(reader) as client:
@@ -276,7 +276,7 @@ async def test_a_receipt_is_no_way_round_a_policy(tmp_path: Path) -> None:
 
 @async_test
 async def test_a_change_of_policies_counts_at_once_for_connections_that_are_open(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:SendMessage", "sqs:GetQueueAttributes")
         async with there.as_(root) as owner, there.as_(sam) as client:
@@ -298,7 +298,7 @@ async def test_a_change_of_policies_counts_at_once_for_connections_that_are_open
 
 @async_test
 async def test_a_subscription_ends_when_its_user_may_receive_no_longer(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:*")
         async with there.as_(root) as owner, there.as_(sam) as client:
@@ -323,7 +323,7 @@ async def test_a_subscription_ends_when_its_user_may_receive_no_longer(tmp_path:
 
 @async_test
 async def test_only_penstock_itself_writes_to_its_logs(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:*", on="*")
         async with there.as_(sam) as client:
@@ -335,7 +335,7 @@ async def test_only_penstock_itself_writes_to_its_logs(tmp_path: Path) -> None:
 
 @async_test
 async def test_every_request_is_one_row_and_reading_the_rows_makes_none(tmp_path: Path) -> None:
-    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+    async with serving_users(tmp_path) as there, penstock.connect(there.server.url) as client:
         queue = await client.create_queue("orders")
         await queue.send_batch([b"12345"] * 30)
         got = await queue.receive(max_messages=10)
@@ -381,7 +381,7 @@ async def test_with_users_it_listens_beyond_this_machine_and_without_it_says_why
     with pytest.raises(StartError, match="penstock user create NAME --root"):
         async with running_server(tmp_path, everywhere):
             pass
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         root = await there.user("ada", root=True)
     async with running_server(tmp_path, everywhere) as server:
         url = f"penstock://127.0.0.1:{server.port}"

@@ -1,4 +1,4 @@
-"""Receives and reads of a log that wait, at the door of the native protocol: they end with the right to receive."""
+"""Receives and reads of a log that wait, over the native protocol: they end with the right to receive."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from penstock.wire.messages import (
     WeightedQueue,
 )
 from tests.runtime.harness import RawClient, async_test
-from tests.runtime.native.test_guests import raw
-from tests.runtime.native.test_users import ORDERS, House, house, policy
+from tests.runtime.native.test_users import ORDERS, UserServer, policy, serving_users
+from tests.runtime.native.test_without_authentication import raw
 
 HOUR_MS = 3_600_000
 WAITS: dict[str, Request] = {
@@ -38,7 +38,7 @@ WAITS: dict[str, Request] = {
 }
 
 
-async def waiting(there: House, *requests: Request) -> tuple[RawClient, RawClient]:
+async def waiting(there: UserServer, *requests: Request) -> tuple[RawClient, RawClient]:
     """A root with a queue, and a user whose requests (70, 71, …) wait there."""
     owner = await raw(there, await there.user("ada", root=True))
     made = await owner.ask(CreateQueue("orders", QueueSettings(consumption="both")))
@@ -51,7 +51,7 @@ async def waiting(there: House, *requests: Request) -> tuple[RawClient, RawClien
     return owner, client
 
 
-async def forbid(there: House, how: str) -> None:
+async def forbid(there: UserServer, how: str) -> None:
     if how == "denied":
         deny = policy("Deny", ["sqs:ReceiveMessage"], ORDERS)
         await there.heard("users/sam", there.users.put_policy("sam", "q", deny))
@@ -63,7 +63,7 @@ async def forbid(there: House, how: str) -> None:
 @pytest.mark.parametrize("kind", WAITS)
 @async_test
 async def test_a_wait_ends_with_the_right_to_receive(tmp_path: Path, kind: str, how: str) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, client = await waiting(there, WAITS[kind])
         there.events.clear()
         await forbid(there, how)
@@ -84,7 +84,7 @@ async def test_a_wait_ends_with_the_right_to_receive(tmp_path: Path, kind: str, 
 
 @async_test
 async def test_an_id_whose_wait_was_ended_can_be_used_again(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, client = await waiting(there, *WAITS.values())
         await forbid(there, "denied")
         for number in (70, 71, 72):
@@ -107,7 +107,7 @@ async def test_an_id_whose_wait_was_ended_can_be_used_again(tmp_path: Path) -> N
 
 @async_test
 async def test_a_change_that_takes_nothing_away_ends_no_wait(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, client = await waiting(there, WAITS["receive"])
         allow = policy("Allow", ["sqs:SendMessage"], ORDERS)
         await there.heard("users/sam", there.users.put_policy("sam", "q", allow))
@@ -126,7 +126,7 @@ def until(moment: datetime) -> str:
 @async_test
 async def test_a_right_that_ends_by_itself_ends_what_waits(tmp_path: Path, request_kind: str) -> None:
     asked = WAITS.get(request_kind) or Subscribe(1, 1_000)
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, client = await waiting(there)
         seconds, is_let_in = 2, False
         while not is_let_in:  # a busy machine may take longer than the right lasts

@@ -17,8 +17,8 @@ from penstock.wire import messages
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import Done, Failed, Ping, QueueDescription, Receipt, WeightedQueue
 from tests.runtime.harness import RawClient, async_test
-from tests.runtime.native.test_guests import raw
-from tests.runtime.native.test_users import House, house
+from tests.runtime.native.test_users import UserServer, serving_users
+from tests.runtime.native.test_without_authentication import raw
 
 GUARDED = {kind: rule for kind, rule in RULES.items() if rule.permission}
 LAST = 9_999
@@ -57,7 +57,7 @@ def test_the_list_is_whole() -> None:
     assert free == {"TakeIds", "ReadClock", "Ping", "AddCredit", "Unsubscribe", "Hello"}
 
 
-async def stage(there: House) -> tuple[RawClient, int, bytes]:
+async def stage(there: UserServer) -> tuple[RawClient, int, bytes]:
     """A root with a queue, a message of which is leased; the queue's id and the receipt's token."""
     root = await there.user("ada", root=True)
     owner = await raw(there, root)
@@ -73,7 +73,7 @@ async def stage(there: House) -> tuple[RawClient, int, bytes]:
 @pytest.mark.parametrize("account", ["000000000000", "111111111111"])
 @async_test
 async def test_without_rights_nothing_is_done_and_nothing_told(tmp_path: Path, account: str) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, queue_id, token = await stage(there)
         nobody = await there.user("nobody", account=account, root=account != "000000000000")
         client = await raw(there, nobody)
@@ -104,7 +104,7 @@ async def test_without_rights_nothing_is_done_and_nothing_told(tmp_path: Path, a
 async def test_who_counts_through_ids_is_told_no_names(
     tmp_path: Path, allowed: tuple[str, ...], told: bool
 ) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         _, queue_id, token = await stage(there)
         client = await raw(there, await there.user("sam", *allowed, on="*"))
         receipts = [Receipt(token, [(1, 1)])]
@@ -126,7 +126,7 @@ async def test_who_counts_through_ids_is_told_no_names(
 
 @async_test
 async def test_who_loses_the_key_is_gone_at_once(tmp_path: Path) -> None:
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         await there.user("ada", root=True)
         sam = await there.user("sam", "sqs:*", on="*")
         client = await raw(there, sam)
@@ -143,7 +143,7 @@ async def test_who_loses_the_key_is_gone_at_once(tmp_path: Path) -> None:
 async def test_bent_frames_gain_nothing_and_harm_nobody(tmp_path: Path, seed: int) -> None:
     """Heads with bytes changed, cut, doubled and mixed, under right checksums: as somebody sends them who writes a client."""
     dice = random.Random(seed)
-    async with house(tmp_path) as there:
+    async with serving_users(tmp_path) as there:
         owner, queue_id, token = await stage(there)
         nobody = await there.user("nobody")
         heads = [messages.encode_message(request_of(kind, queue_id, token)) for kind in GUARDED]

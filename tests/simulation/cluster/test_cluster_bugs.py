@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from penstock.simulation.campaign import run_seed
-from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.violation import Violation
+from tests.simulation.planted.catalogue import CLUSTER_BUGS
 
 SEEDS = range(1, 1_000)
 MOST_RUNS = 20
@@ -53,7 +53,7 @@ def _seeds(name: str) -> list[int]:
 def test_a_planted_bug_is_caught(name: str, clean: Clean) -> None:
     bug = CLUSTER_BUGS[name]
     for seed in _seeds(name):
-        found = {violation.checker for violation in run_seed(seed, name, nodes=3).violations}
+        found = {violation.checker for violation in run_seed(seed, bug.patches, nodes=3).violations}
         if found.intersection(bug.checkers):
             assert clean(seed) == []
             return

@@ -18,12 +18,12 @@ QUEUE = QueueEntry(name="orders", queue_id=7, settings=QueueSettings(), created_
 def test_a_queue_that_was_looked_for_often_is_known_once_it_is_made() -> None:
     schedule, random = Schedule(1_700_000_000_000), Random(1)
     metadata = SimulatedMetadata(schedule, random)
-    desk = StepWorld("front end", {}, Fabric([], metadata, schedule, random), metadata, schedule, random)
+    world = StepWorld("front end", {}, Fabric([], metadata, schedule, random), metadata, schedule, random)
     found: list[object] = []
     for _ in range(20):
-        desk.start(Look(queue_key("orders")), found.append)
+        world.start(Look(queue_key("orders")), found.append)
         schedule.run_for(100)
     metadata.put(queue_key("orders"), encode(QUEUE))
     schedule.run_for(1_000)
     assert len(found) == 20
-    assert desk.map.ready("orders") == QUEUE
+    assert world.map.ready("orders") == QUEUE

@@ -43,10 +43,10 @@ class LifecycleReports:
     def report_due(self, now_ms: int) -> None:
         """Reports what has waited for long enough, or is enough for a report."""
         parts, since = self._parts, self._since
-        if parts.followed:
-            for partition_id in parts.followed:
+        if parts.to_report:
+            for partition_id in parts.to_report:
                 since.setdefault(partition_id, now_ms)
-            parts.followed.clear()
+            parts.to_report.clear()
         if not since or now_ms < self._not_before_ms:
             return
         if parts.congested():  # the rows can wait, and what waits for the disk is bounded

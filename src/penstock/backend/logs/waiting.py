@@ -32,7 +32,7 @@ class ReaderRoom:
     """All readers of a node that wait."""
 
     def __init__(self) -> None:
-        self._by_queue: dict[int, dict[LogReader, None]] = {}
+        self._by_partition: dict[int, dict[LogReader, None]] = {}
         self._by_connection: dict[int, dict[int, LogReader]] = {}
         self._deadlines: list[tuple[int, int, LogReader]] = []
         self._entered = 0
@@ -46,7 +46,7 @@ class ReaderRoom:
         """Waits from now on; raises where too many do, or the request id is in use."""
         partition_id = reader.request.queue_id
         mine = self._by_connection.get(reader.connection, {})
-        others = self._by_queue.get(partition_id, {})
+        others = self._by_partition.get(partition_id, {})
         if reader.request_id in mine:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {reader.request_id} is in use")
         if len(mine) >= limits.WAITING_PER_CONNECTION or len(others) >= limits.LOG_READERS_WAITING_PER_QUEUE:
@@ -56,7 +56,7 @@ class ReaderRoom:
                 f"{limits.LOG_READERS_WAITING_PER_QUEUE} and {limits.WAITING_PER_CONNECTION}",
             )
         self._by_connection.setdefault(reader.connection, mine)[reader.request_id] = reader
-        self._by_queue.setdefault(partition_id, others)[reader] = None
+        self._by_partition.setdefault(partition_id, others)[reader] = None
         self._count += 1
         self._entered += 1
         heappush(self._deadlines, (reader.deadline_ms, self._entered, reader))
@@ -74,23 +74,23 @@ class ReaderRoom:
         del mine[reader.request_id]
         if not mine:
             del self._by_connection[reader.connection]
-        others = self._by_queue[reader.request.queue_id]
+        others = self._by_partition[reader.request.queue_id]
         del others[reader]
         if not others:
-            del self._by_queue[reader.request.queue_id]
+            del self._by_partition[reader.request.queue_id]
             self.deserted.add(reader.request.queue_id)
 
     def of_queue(self, partition_id: int) -> list[LogReader]:
         """Who waits on the queue, in the order of coming."""
-        return list(self._by_queue.get(partition_id, ()))
+        return list(self._by_partition.get(partition_id, ()))
 
     def is_awaited(self, partition_id: int) -> bool:
         """Whether anybody waits on the queue."""
-        return partition_id in self._by_queue
+        return partition_id in self._by_partition
 
     def wake(self, partition_id: int) -> None:
         """Something of the queue has changed."""
-        if partition_id in self._by_queue:
+        if partition_id in self._by_partition:
             self.awake.add(partition_id)
 
     def unpark(self, connection: int) -> None:

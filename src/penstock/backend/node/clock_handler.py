@@ -1,6 +1,6 @@
-"""The clock desk: answers that are about time. They wait for no disk, and say when they left as late as they can.
+"""Answers requests about time. The answers wait for no disk, and say when they left as late as they can.
 
-The sequencer stands here too. Its process number is another one after each start, so it need not remember anything:
+The sequencer is here too. Its process number is another one after each start, so it need not remember anything:
 no id is ever given out twice.
 """
 

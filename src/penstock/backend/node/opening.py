@@ -93,7 +93,7 @@ def open_node(
         living_files.take_emptied(partition)
         parts.timed.add(partition.partition_id)
         if partition.lifecycle is not None:
-            parts.followed.add(partition.partition_id)
+            parts.to_report.add(partition.partition_id)
         if partition.moves or partition.partition_id in parts.catalogue.deleting:
             parts.movers.add(partition.partition_id)
     return parts, _report(parts, replayed)

@@ -102,7 +102,7 @@ class NodeParts:
     """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
-    followed: set[int] = field(default_factory=set)
+    to_report: set[int] = field(default_factory=set)
     """Queues with rows about their messages that may have to be reported."""
     clients: dict[int, str] = field(default_factory=dict)
     """What clients called themselves, by connection."""
@@ -140,7 +140,7 @@ class NodeParts:
             if partition.moves:
                 self.movers.add(partition_id)
             if partition.lifecycle is not None:
-                self.followed.add(partition_id)
+                self.to_report.add(partition_id)
             self.take_leavings(partition)
             self.waiting.wake(partition_id)
             if self.readers.is_awaited(partition_id) and any(

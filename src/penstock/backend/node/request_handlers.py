@@ -1,4 +1,4 @@
-"""The desk where requests come in: each is taken to whoever answers it."""
+"""Takes each request of a node to the module that answers it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class RequestHandlers:
             case messages.ClaimIds() | messages.FindIds():
                 answer = id_handler.answer_ids(parts, request, now_ms)
             case messages.LocateLog():
-                answer = messages.LogPlace()  # here
+                answer = messages.LogAddress()  # here
             case messages.ReadClock():
                 self._clock_handler.ask(connection, request_id)
                 return

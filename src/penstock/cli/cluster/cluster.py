@@ -11,15 +11,15 @@ import typer
 
 from penstock.cli.cluster import processes as cluster_processes
 from penstock.cli.cluster.elect import elect
-from penstock.cli.cluster.place import (
+from penstock.cli.cluster.seal import seal
+from penstock.cli.cluster.status import status
+from penstock.cli.cluster.target import (
     DEFAULT_DIRECTORY,
     ClusterData,
     cluster_errors,
     local_cluster,
     with_store,
 )
-from penstock.cli.cluster.seal import seal
-from penstock.cli.cluster.status import status
 from penstock.cli.exits import FAILED, UNREACHABLE, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line
 from penstock.cli.parameters import Json
@@ -140,11 +140,11 @@ def _find_running_etcd(url: str) -> None:
 
     from penstock.metadata.election import PREFIX
     from penstock.metadata.store.interface import StoreUnavailableError
-    from penstock.runtime.cluster.manager import OFFICE
+    from penstock.runtime.cluster.manager import MANAGER_ELECTION
     from penstock.runtime.cluster.store_guard import why_unguarded
 
     try:
-        with_store(url, lambda store: store.get(PREFIX + OFFICE))
+        with_store(url, lambda store: store.get(PREFIX + MANAGER_ELECTION))
         why = asyncio.run(why_unguarded(url, None))
         if why is not None:
             error_console().print(why, style="yellow", markup=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.cluster.place import (
+from penstock.cli.cluster.target import (
     DEFAULT_DIRECTORY,
     ClusterData,
     EtcdUrl,

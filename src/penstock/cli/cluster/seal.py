@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.cluster.place import (
+from penstock.cli.cluster.target import (
     DEFAULT_DIRECTORY,
     ClusterData,
     EtcdUrl,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.cluster.place import (
+from penstock.cli.cluster.target import (
     DEFAULT_DIRECTORY,
     ClusterData,
     EtcdUrl,
@@ -108,9 +108,9 @@ def status(
 async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
     from penstock.cli.cluster.processes import read_view
     from penstock.metadata.election import PREFIX
-    from penstock.runtime.cluster.manager import OFFICE
+    from penstock.runtime.cluster.manager import MANAGER_ELECTION
 
-    holder = await store.get(PREFIX + OFFICE)
+    holder = await store.get(PREFIX + MANAGER_ELECTION)
     return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
 
 

@@ -14,7 +14,7 @@ from penstock.config.units import parse_duration_ms
 if TYPE_CHECKING:
     from penstock.client.client import Client
     from penstock.client.log.log import Log
-    from penstock.client.log.place import Moment, Start
+    from penstock.client.log.start import Moment, Start
 
 EXAMPLES = "a sequence number, 10m (so long ago), 2026-05-01T12:00, beginning or end"
 _DURATION = re.compile(r"[0-9.]+\s*[a-z]+.*")

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.exits import reported
 from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line, print_table
 from penstock.cli.parameters import Json
-from penstock.cli.pipeline.place import (
+from penstock.cli.pipeline.job_command import (
     DEFAULT_WAREHOUSE,
     JobName,
     KeptFor,

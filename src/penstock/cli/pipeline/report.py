@@ -12,7 +12,7 @@ from penstock.cli.exits import CommandError, reported
 from penstock.cli.moments import moment_of
 from penstock.cli.output import print_json, print_line
 from penstock.cli.parameters import Json
-from penstock.cli.pipeline.place import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
+from penstock.cli.pipeline.job_command import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
 
 
 @reported

@@ -14,7 +14,7 @@ import typer
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_hint, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, duration_seconds
-from penstock.cli.pipeline.place import (
+from penstock.cli.pipeline.job_command import (
     DEFAULT_WAREHOUSE,
     JobName,
     KeptFor,

@@ -95,11 +95,11 @@ def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
 
 def _show_cluster(front: ClusterFrontEnd, facts: dict[str, Any], data: str) -> None:
     found = "connected" if front.connected else "none can be reached yet: requests get 503 until one is"
-    door = front.sqs_server
+    server = front.sqs_server
     print_facts(
         f"Penstock {facts['version']} front end of a cluster is ready",
         {
-            "sqs": sqs_line(door) if door is not None else "off",
+            "sqs": sqs_line(server) if server is not None else "off",
             "native": facts["native_url"] or "off",
             "metrics": facts["metrics_url"] or "off",
             "nodes": f"{front.nodes}  ({found})",

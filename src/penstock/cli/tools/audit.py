@@ -11,7 +11,7 @@ from penstock.cli.exits import reported
 from penstock.cli.moments import moment_of
 from penstock.cli.output import error_console, print_json, print_table
 from penstock.cli.parameters import Json
-from penstock.cli.pipeline.place import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
+from penstock.cli.pipeline.job_command import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
 
 app = typer.Typer(
     no_args_is_help=True, help="The audit trail: which user made which request, when, and with which result."

@@ -6,7 +6,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,6 +20,7 @@ from penstock.cli.tools.seed_pace import SeedPace
 
 if TYPE_CHECKING:
     from penstock.simulation.campaign import SeedReport
+    from penstock.simulation.patching import Patches
 
 DEFAULT_SEEDS = 100
 FIRST_SEED = 1
@@ -48,7 +51,8 @@ def simulate(
     bug: Annotated[
         str | None,
         typer.Option(
-            "--bug", help="Plant a known bug, to check that a checker finds it; `list` shows the names."
+            "--bug",
+            help="Plant a known bug, to check that a checker finds it; `list` shows the names. Needs a clone of the repository.",
         ),
     ] = None,
     cluster: Annotated[
@@ -65,19 +69,16 @@ def simulate(
     if nodes is not None and nodes not in CLUSTER_SIZES:
         raise CommandError(f"a simulated cluster has 3 or 5 nodes, not {nodes}")
     size = (nodes or DEFAULT_NODES) if cluster else None
-    bugs = _bugs(cluster)
     if bug == "list":
-        for name, sentence in bugs.items():
+        for name, sentence in _bugs().sentences(cluster=cluster).items():
             print_line(f"{name}: {sentence}")
         return
-    if bug is not None and bug not in bugs:
-        command = "penstock simulate --cluster" if cluster else "penstock simulate"
-        raise CommandError(f"there is no planted bug {bug!r}; `{command} --bug list` names them")
+    plan = Plan(size, bug, _patches(bug, cluster=cluster))
     _silence()
     if seed is not None and seeds is None:
-        failed = _one(seed, bug, size, json)
+        failed = _one(seed, plan, json)
     else:
-        failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, bug, jobs, size, json)
+        failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, plan, jobs, json)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -86,24 +87,46 @@ def _silence() -> None:
     logging.getLogger("penstock").addHandler(logging.NullHandler())
 
 
-def _bugs(cluster: bool) -> dict[str, str]:
-    """The bugs that can be planted, each in a sentence."""
-    from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
-    from penstock.simulation.planted_bugs import BUGS
+class Plan(NamedTuple):
+    """What is run with each seed: the size of the cluster, None for a single node, and the bug that is planted."""
 
-    if cluster:
-        return {
-            name: f"{planted.sentence} (caught by {' or '.join(planted.checkers)})"
-            for name, planted in CLUSTER_BUGS.items()
-        }
-    return {name: f"{planted.sentence} (caught by {planted.checker})" for name, planted in BUGS.items()}
+    nodes: int | None
+    bug: str | None
+    patches: Patches
 
 
-def _one(seed: int, bug: str | None, nodes: int | None, json: bool) -> bool:
+def _bugs() -> ModuleType:
+    """The planted bugs, which are in the tests and not in the installed package."""
+    try:
+        from tests.simulation.planted import catalogue
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "tests":
+            raise
+        raise CommandError(
+            "the planted bugs are not part of the installed package: clone the repository and use --bug there, "
+            "after `make install`"
+        ) from error
+    return catalogue
+
+
+def _patches(bug: str | None, *, cluster: bool) -> Patches:
+    """What plants the bug, in this process and in those of a campaign."""
+    if bug is None:
+        from penstock.simulation.patching import no_patches
+
+        return no_patches
+    catalogue = _bugs()
+    if bug not in catalogue.sentences(cluster=cluster):
+        command = "penstock simulate --cluster" if cluster else "penstock simulate"
+        raise CommandError(f"there is no planted bug {bug!r}; `{command} --bug list` names them")
+    return partial(catalogue.patches_of, bug, cluster=cluster)
+
+
+def _one(seed: int, plan: Plan, json: bool) -> bool:
     """One seed and its whole trace: the same seed always prints the same lines."""
     from penstock.simulation.campaign import run_seed
 
-    report = run_seed(seed, bug, nodes=nodes, keep_trace=True)
+    report = run_seed(seed, plan.patches, nodes=plan.nodes, keep_trace=True)
     if json:
         print_json({**_facts(report), "trace": report.trace})
     else:
@@ -114,7 +137,7 @@ def _one(seed: int, bug: str | None, nodes: int | None, json: bool) -> bool:
     return bool(report.violations)
 
 
-def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int | None, json: bool) -> bool:
+def _many(first: int, count: int, plan: Plan, jobs: int | None, json: bool) -> bool:
     from penstock.simulation.campaign import cores, run_seeds
 
     started = time.monotonic()
@@ -125,7 +148,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
     faults: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     with progress("seeds", count) as show:
-        seeds = run_seeds(range(first, first + count), bug, jobs, nodes=nodes, prepare=_silence)
+        seeds = run_seeds(range(first, first + count), plan.patches, jobs, nodes=plan.nodes, prepare=_silence)
         for done, report in enumerate(seeds, 1):
             messages += report.messages
             deliveries += report.deliveries
@@ -137,7 +160,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
             if json:
                 print_json(_facts(report))
             elif report.violations:
-                _print_failure(report, bug, nodes)
+                _print_failure(report, plan)
             pace.ended(failed=bool(report.violations))
             now = time.monotonic()
             show(done, pace.note(now))
@@ -163,13 +186,13 @@ def _told(faults: Mapping[str, int]) -> str:
     return f"{sum(faults.values())} faults: " + ", ".join(f"{count} × {kind}" for kind, count in kinds)
 
 
-def _print_failure(report: SeedReport, bug: str | None, nodes: int | None) -> None:
+def _print_failure(report: SeedReport, plan: Plan) -> None:
     errors = error_console()
     for line in report.trace[-TRACE_TAIL:]:
         errors.print(line, style="dim", markup=False)
     _print_violations(report, VIOLATIONS_SHOWN)
-    planted = f" --bug {bug}" if bug else ""
-    cluster = f" --cluster --nodes {nodes}" if nodes is not None else ""
+    planted = f" --bug {plan.bug}" if plan.bug else ""
+    cluster = f" --cluster --nodes {plan.nodes}" if plan.nodes is not None else ""
     print_line(f"replay it with: penstock simulate{cluster} --seed {report.seed}{planted}")
 
 

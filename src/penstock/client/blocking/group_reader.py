@@ -9,7 +9,7 @@ from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.readers import BlockingLogBatches, BlockingLogMessages
 from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
-from penstock.client.log.place import Moment, Start
+from penstock.client.log.start import Moment, Start
 
 
 class BlockingGroupReader:

@@ -11,8 +11,8 @@ from penstock.client.duration import Duration
 from penstock.client.log.group_description import GroupDescription
 from penstock.client.log.log import IN_FLIGHT, SLICE_BYTES, Log, LogBounds, LogPartition
 from penstock.client.log.logged import LoggedMessages
-from penstock.client.log.place import Moment, Start, WhenGone
 from penstock.client.log.plain_source import Stop
+from penstock.client.log.start import Moment, Start, WhenGone
 
 
 class BlockingLog:
@@ -96,7 +96,7 @@ class BlockingLog:
         and commits what is done with; see `join` for more. When the log has let go of messages before they were
         read it raises `OffsetGone`, or goes on where the log begins with `when_gone="earliest"`. It reads ahead,
         `in_flight` slices of `slice_bytes` at once. With `direct` it reads from the nodes of a cluster themselves where they
-        have a door for readers, and through the front end where that does not work; what comes is the same.
+        have a port for readers, and through the front end where that does not work; what comes is the same.
         """
         return BlockingLogMessages(
             self._bridge,

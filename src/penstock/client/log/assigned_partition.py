@@ -10,8 +10,8 @@ from penstock.client.connection.failure import refused
 from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.membership import Membership
-from penstock.client.log.place import Moment, PartitionStart, Start, WhenGone, bounds, is_gone, offset_gone
 from penstock.client.log.read_ahead import Pace, ReadAhead
+from penstock.client.log.start import Moment, PartitionStart, Start, WhenGone, bounds, is_gone, offset_gone
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.log_messages import GroupMembership
 

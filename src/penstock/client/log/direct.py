@@ -16,7 +16,7 @@ from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
 from penstock.client_core.call import Call
 from penstock.client_core.node_search import FIND_SECONDS, NodeSearch, Way
 from penstock.model.errors import PenstockError
-from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
+from penstock.wire.log_messages import LocateLog, LogAddress, ReadLog
 
 logger = logging.getLogger("penstock.client")
 
@@ -107,10 +107,10 @@ class DirectPartition:
     # -- finding the node ------------------------------------------------------------------------------------
 
     async def _find(self) -> None:
-        place = LogPlace()
+        place = LogAddress()
         try:
             async with asyncio.timeout(FIND_SECONDS):
-                place = await self._link.ask(LocateLog(self._queue_id, self._partition), LogPlace)
+                place = await self._link.ask(LocateLog(self._queue_id, self._partition), LogAddress)
                 if not place.address:
                     self._search.not_offered(self._link.loop.time())
                     return
@@ -128,7 +128,7 @@ class DirectPartition:
             for call, message in held:
                 self._ask_again(call, message)
 
-    def _not_found(self, place: LogPlace, error: OSError | PenstockError) -> None:
+    def _not_found(self, place: LogAddress, error: OSError | PenstockError) -> None:
         code = error.code if isinstance(error, PenstockError) else None
         self._search.not_found(self._link.loop.time(), code)
         if place.address and not self._told:

@@ -15,15 +15,15 @@ from penstock.client.log.groups import seek_group
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.membership import check_group, check_lease, new_member_name
 from penstock.client.log.merge import Merge
-from penstock.client.log.place import (
+from penstock.client.log.readers import LogBatches, LogMessages
+from penstock.client.log.start import (
     Moment,
     PartitionStart,
     Start,
-    check_place,
+    check_start,
     check_when_gone,
     partitions_of,
 )
-from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import partition_of
 
@@ -41,7 +41,7 @@ class GroupReader:
     """
 
     def __init__(self, route: Route, group: str, terms: JoinTerms) -> None:
-        check_place(terms.start, terms.from_time)
+        check_start(terms.start, terms.from_time)
         check_when_gone(terms.when_gone)
         check_group(group)
         check_lease(terms.lease_ms)

@@ -14,11 +14,11 @@ from penstock.client.connection.route import Route
 from penstock.client.consume.browse import resolved
 from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.membership import check_group
-from penstock.client.log.place import (
+from penstock.client.log.start import (
     Moment,
     PartitionStart,
     Start,
-    check_place,
+    check_start,
     partitions_of,
     resolve_place,
     time_ms,
@@ -70,7 +70,7 @@ async def seek_group(
 ) -> dict[int, PartitionDescription]:
     """Moves a group; its members start again from there. Returns it as it is now, where it was moved."""
     check_group(name)
-    check_place(start, from_time)
+    check_start(start, from_time)
     if start is None and from_time is None:
         raise refused("give a start or a from_time")
     known = await places_of(route, name)
@@ -92,7 +92,7 @@ async def seek_group(
 async def commit_offsets(route: Route, name: str, offsets: Mapping[int, int]) -> None:
     """Commits for a group that has no members; where it does not exist it is made."""
     check_group(name)
-    check_place(offsets, None)
+    check_start(offsets, None)
     await asyncio.gather(*(_commit(route, name, offset) for offset in offsets.values()))
 
 

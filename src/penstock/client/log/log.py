@@ -17,22 +17,22 @@ from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.newest import newest
-from penstock.client.log.place import (
+from penstock.client.log.plain_source import PlainSource, Stop, Terms
+from penstock.client.log.read_ahead import Pace
+from penstock.client.log.readers import LogBatches, LogMessages
+from penstock.client.log.source import Source
+from penstock.client.log.start import (
     Moment,
     Start,
     WhenGone,
     all_bounds,
     bounds,
     check_partition,
-    check_place,
+    check_start,
     is_gone,
     offset_gone,
     time_ms,
 )
-from penstock.client.log.plain_source import PlainSource, Stop, Terms
-from penstock.client.log.read_ahead import Pace
-from penstock.client.log.readers import LogBatches, LogMessages
-from penstock.client.log.source import Source
 from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.model.errors import PenstockError
@@ -114,13 +114,13 @@ class Log:
 
     async def find(self, time: Moment, partition: int = 0) -> int:
         """The sequence number of a partition's first message sent at that time or later; its end where there is none."""
-        check_place(None, time)
+        check_start(None, time)
         check_partition(partition)
         return (await bounds(self._route, time_ms(time), partition)).found
 
     async def find_everywhere(self, time: Moment) -> dict[int, int]:
         """The same for every partition."""
-        check_place(None, time)
+        check_start(None, time)
         return {
             partition: found.found
             for partition, found in enumerate(await all_bounds(self._route, time_ms(time)))
@@ -146,7 +146,7 @@ class Log:
 
         The number says which partition is read. Go on at the slice's `next`. Raises `OffsetGone` where the log begins later.
         """
-        check_place(start, None)
+        check_start(start, None)
         wait_ms = milliseconds(wait, "wait")
         route = self._route
 
@@ -189,7 +189,7 @@ class Log:
         and commits what is done with; see `join` for more. When the log has let go of messages before they were
         read it raises `OffsetGone`, or goes on where the log begins with `when_gone="earliest"`. It reads ahead,
         `in_flight` slices of `slice_bytes` at once. With `direct` it reads from the nodes of a cluster themselves where they
-        have a door for readers, and through the front end where that does not work; what comes is the same.
+        have a port for readers, and through the front end where that does not work; what comes is the same.
         """
         pace = Pace(slice_bytes, in_flight)
         terms = Terms(start, from_time, follow, limit, when_gone, pace, partition, stop, True, direct)

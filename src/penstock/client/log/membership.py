@@ -12,8 +12,8 @@ from collections.abc import Callable
 from penstock.client.connection.failure import refused
 from penstock.client.connection.incarnation import Incarnation
 from penstock.client.connection.route import Route
-from penstock.client.log.place import Moment, PartitionStart, resolve_place
 from penstock.client.log.read_ahead import Claim
+from penstock.client.log.start import Moment, PartitionStart, resolve_place
 from penstock.client_core.lease_keeping import next_beat_seconds
 from penstock.model import limits
 from penstock.model.errors import PenstockError

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
-from penstock.client.log.place import all_bounds, bounds
+from penstock.client.log.start import all_bounds, bounds
 from penstock.model import limits
 from penstock.model.number_gaps import NumberGaps
 

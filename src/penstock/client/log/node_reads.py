@@ -1,4 +1,4 @@
-"""One connection to a node's door for readers: shows its ticket, asks for slices of one partition, and nothing else.
+"""One connection to a node's port for readers: shows its ticket, asks for slices of one partition, and nothing else.
 
 It only ever succeeds: whatever it cannot answer goes back to its owner, who asks the front end instead.
 """
@@ -18,7 +18,7 @@ from penstock.model.partition_numbers import number_in_partition, number_of
 from penstock.streams.framed import FramedConnection
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.liveness import Liveness, Sign
-from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
+from penstock.wire.log_messages import LogAddress, LogSlice, ReadLog
 from penstock.wire.messages import Failed, Ping, Welcome, decode_answer, encode_message
 from penstock.wire.request_ids import RequestIds
 
@@ -34,7 +34,7 @@ class NodeReads:
     """Made by `connect_to_node`; `partition` is the ordinal of what is read."""
 
     def __init__(
-        self, place: LogPlace, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
+        self, place: LogAddress, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
     ) -> None:
         self.greeted: asyncio.Future[None] = loop.create_future()
         self.ended = False
@@ -119,7 +119,7 @@ class NodeReads:
 
 
 async def connect_to_node(
-    place: LogPlace, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
+    place: LogAddress, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
 ) -> NodeReads:
     """A connection that the node has let in; raises `OSError` and `PenstockError`."""
     address = parse_address(f"penstock://{place.address}")

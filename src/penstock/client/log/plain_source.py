@@ -12,20 +12,20 @@ from penstock.client.connection.failure import refused
 from penstock.client.connection.route import Route
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.merge import Merge
-from penstock.client.log.place import (
+from penstock.client.log.read_ahead import Pace, ReadAhead
+from penstock.client.log.start import (
     Moment,
     PartitionStart,
     Start,
     WhenGone,
     check_partition,
-    check_place,
+    check_start,
     check_when_gone,
     is_gone,
     offset_gone,
     partitions_of,
     resolve_place,
 )
-from penstock.client.log.read_ahead import Pace, ReadAhead
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import partition_of
 
@@ -52,7 +52,7 @@ class Terms(msgspec.Struct, frozen=True):
 
     def check(self) -> None:
         """Raises with the argument that cannot be."""
-        check_place(self.start, self.from_time)
+        check_start(self.start, self.from_time)
         check_when_gone(self.when_gone)
         self.pace.check()
         if self.limit is not None and self.limit < 0:

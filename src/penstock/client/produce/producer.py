@@ -87,21 +87,21 @@ class Producer(Gathering[OutgoingBatch]):
         if type(message) is not bytes or self._planned_for is None:
             return Ticket(*self._put(*prepared(message)))
         # `_put` once more, without the call: at a million messages a second it is a tenth of the time.
-        parcel = self._open
-        messages = parcel.messages
-        size = parcel.bytes + len(message)
+        batch = self._open
+        messages = batch.messages
+        size = batch.bytes + len(message)
         if size > self._batch_bytes:
             return Ticket(*self._put(message, len(message)))
-        parcel.bytes = size
+        batch.bytes = size
         messages.append(message)
         if self._marks:
-            parcel.readings_us.append(self._reading_us())
+            batch.readings_us.append(self._reading_us())
         count = len(messages)
         if count >= self._batch_messages:
             self._seal()
         elif count == 1:
-            self._start_linger(parcel)
-        return Ticket(parcel, count - 1)
+            self._start_linger(batch)
+        return Ticket(batch, count - 1)
 
     async def send_many(self, messages: Iterable[Sendable]) -> None:
         """Takes any number of messages, in order; several times quicker than `send` for each."""
@@ -122,8 +122,8 @@ class Producer(Gathering[OutgoingBatch]):
         """Returns when everything taken so far is stored; raises `ProducerError` with what was not."""
         if self._open.messages:
             self._seal()
-        for parcel in (*self._flying, *self._backlog):
-            await parcel.finished()
+        for batch in (*self._flying, *self._backlog):
+            await batch.finished()
         self._raise_failures()
 
     async def close(self) -> None:
@@ -170,7 +170,7 @@ class Producer(Gathering[OutgoingBatch]):
     # -- see `Gathering` -------------------------------------------------------------------------------------
 
     def _new_batch(self) -> OutgoingBatch:
-        """An empty parcel."""
+        """An empty batch."""
         return OutgoingBatch(self._finished)
 
     def _now(self) -> float:

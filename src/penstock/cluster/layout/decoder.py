@@ -1,7 +1,7 @@
 """The one decoder of the layout: what a key of the metadata store and the value under it say.
 
 `ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the shutdown of a node are indexes on what this gives.
-An entry that this version cannot read comes as trouble; what that means, each index decides.
+An entry that this version cannot read comes as a failure; what that means, each index decides.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EVERYTHING = (NODES, QUEUES, PARTITIONS, DRAINS, POSITIONS, UNCLEAN, CAPACITY)
 Entry = TypeVar("Entry")
 
 
-class Trouble(NamedTuple):
+class ReadFailure(NamedTuple):
     """Why this version cannot read an entry."""
 
     why: str
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
     """Whether the reason is that a newer version wrote it, or that its seal is missing."""
 
 
-# Each of these says what stands under a key now. Without an entry and without trouble it is gone.
+# Each of these says what stands under a key now. Without an entry and without a failure it is gone.
 
 
 class NodeNews(NamedTuple):
@@ -60,7 +60,7 @@ class NodeNews(NamedTuple):
 
     node: str
     entry: NodeEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class QueueNews(NamedTuple):
@@ -68,7 +68,7 @@ class QueueNews(NamedTuple):
 
     queue: str
     entry: QueueEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class NameNews(NamedTuple):
@@ -76,7 +76,7 @@ class NameNews(NamedTuple):
 
     queue: str
     entry: NamedQueue | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class PartitionNews(NamedTuple):
@@ -84,15 +84,15 @@ class PartitionNews(NamedTuple):
 
     partition_id: int
     entry: PartitionEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class DrainNews(NamedTuple):
-    """About an operator's word that a node is to be emptied. The key says enough, so there is never trouble."""
+    """About an operator's word that a node is to be emptied. The key says enough, so there is never a failure."""
 
     node: str
     entry: DrainEntry | None
-    trouble: None = None
+    failure: None = None
 
 
 class PositionsNews(NamedTuple):
@@ -100,7 +100,7 @@ class PositionsNews(NamedTuple):
 
     node: str
     entry: PositionsEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class UncleanNews(NamedTuple):
@@ -108,7 +108,7 @@ class UncleanNews(NamedTuple):
 
     partition_id: int
     entry: UncleanEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 class CapacityNews(NamedTuple):
@@ -116,7 +116,7 @@ class CapacityNews(NamedTuple):
 
     queue: str
     entry: CapacityEntry | None
-    trouble: Trouble | None
+    failure: ReadFailure | None
 
 
 News = NodeNews | QueueNews | PartitionNews | DrainNews | PositionsNews | UncleanNews | CapacityNews
@@ -151,22 +151,22 @@ def decode_name(key: str, value: bytes | None) -> NameNews | None:
 
 def _read(
     read: Callable[[bytes], Entry], value: bytes | None
-) -> tuple[Entry, None] | tuple[None, Trouble | None]:
+) -> tuple[Entry, None] | tuple[None, ReadFailure | None]:
     if value is None:
         return None, None
     try:
         return read(value), None
     except TooOldError as error:
-        return None, Trouble(error.message, is_too_new=True)
+        return None, ReadFailure(error.message, is_too_new=True)
     except (msgspec.MsgspecError, ValueError) as error:
-        return None, Trouble(str(error))
+        return None, ReadFailure(str(error))
 
 
 def _drain(node: str, value: bytes | None) -> DrainEntry | None:
     """Whatever stands under the key, the node is to be emptied."""
-    entry, trouble = _read(decode_drain, value)
+    entry, failure = _read(decode_drain, value)
     if entry is None:
-        return DrainEntry(node=node) if trouble is not None else None
+        return DrainEntry(node=node) if failure is not None else None
     return msgspec.structs.replace(entry, node=node)
 
 

@@ -66,8 +66,8 @@ class ClusterView:
         if news is None:
             return
         self.unreadable.pop(key, None)
-        if news.trouble is not None:
-            self.unreadable[key] = news.trouble.why
+        if news.failure is not None:
+            self.unreadable[key] = news.failure.why
         match news:
             case PartitionNews(partition_id, entry):
                 _keep(self.partitions, partition_id, entry, version, now_ms)

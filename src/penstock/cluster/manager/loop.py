@@ -1,8 +1,8 @@
 """When the manager looks at the layout, and how it writes what `decide` says.
 
 It writes each change on condition that the entry still has the version that was seen. So a decision takes effect only on the
-entry that it was made about, however late the store carries it out, and whoever holds the office by then. Nothing is written
-that was not decided in the present term of office; what waits to be written is forgotten at the next look, because that
+entry that it was made about, however late the store carries it out, and whichever node is elected by then. Nothing is written
+that was not decided in the present term; what waits to be written is forgotten at the next look, because that
 decides again.
 """
 
@@ -51,11 +51,11 @@ class ManagerLoop:
         self._last_number = 0
 
     def begin(self, now_ms: int) -> None:
-        """A term of office begins."""
+        """A term begins."""
         self._look_ms, self._pause_ms, self._has_news = now_ms, SOON_MS, True
 
     def end(self) -> None:
-        """The term of office is over; what the store was asked for may still happen."""
+        """The term is over; what the store was asked for may still happen."""
         self._look_ms = None
         self._waiting.clear()
 
@@ -78,7 +78,7 @@ class ManagerLoop:
             self._look_ms = min(self._look_ms, now_ms if key.startswith(URGENT) else now_ms + GATHER_MS)
 
     def look(self, now_ms: int) -> list[Write]:
-        """Decides where it is time to, and writes. To be called only while the office is certainly held."""
+        """Decides where it is time to, and writes. To be called only while the node is certainly elected."""
         if self._look_ms is not None and now_ms >= self._look_ms:
             changes = decide(self.view, now_ms, self._settings)
             is_calm = not self._has_news and not self._has_changed

@@ -1,14 +1,14 @@
-"""A campaign for an office: of several candidates one holds it, for as long as it renews its lease.
+"""A campaign in an election: of several candidates one leads, for as long as it renews its lease.
 
-The holder is the candidate that made the office's entry. The entry stands under the candidate's lease and goes with it. Its
-version rises from holder to holder, so it serves as an epoch.
+The leader is the candidate that made the election's entry. The entry stands under the candidate's lease and goes with it. Its
+version rises from leader to leader, so it serves as an epoch.
 
 Events and ticks come in, effects go out; `metadata/election.py`, `runtime/cluster/manager.py` and the simulation carry them out.
 
 What holds at every moment:
 - `holds(now_ms)` is true only while the store has certainly not ended the lease under which the entry was made
-  (`held_lease`). So never do two candidates hold the office at the same time, whatever the store answers late or not at all.
-- Whoever has lost the office, or may have, says so (`Deposed`) and gives its lease back before it stands again.
+  (`held_lease`). So never do two candidates lead at the same time, whatever the store answers late or not at all.
+- A candidate that leads no more, or may not, says so (`Deposed`) and gives its lease back before it stands again.
 - A candidate whose attempt has no known outcome gives that lease back too: its entry may have been made.
 """
 
@@ -34,19 +34,19 @@ from penstock.cluster.membership.store_requests import (
     Unknown,
 )
 
-OFFICES = "elections/"
+ELECTIONS = "elections/"
 RENEWALS_PER_LEASE = 3
 RETRY_MS = 500
 
 
 class Elected(NamedTuple):
-    """An effect: the candidate holds the office from now on."""
+    """An effect: the candidate leads from now on."""
 
     epoch: int
 
 
 class Deposed(NamedTuple):
-    """An effect: it holds the office no more, or may not."""
+    """An effect: it leads no more, or may not."""
 
     why: str
 
@@ -55,17 +55,17 @@ Effect = Ask | Elected | Deposed
 
 
 class Campaign:
-    """One candidate for one office, for as long as it wants it."""
+    """One candidate in one election, for as long as it wants to lead."""
 
     def __init__(
-        self, office: str, candidate: str, lease_ms: int, now_ms: int, retry_ms: int = RETRY_MS
+        self, election: str, candidate: str, lease_ms: int, now_ms: int, retry_ms: int = RETRY_MS
     ) -> None:
-        self.key = OFFICES + office
+        self.key = ELECTIONS + election
         self.epoch = ABSENT
-        """The version of the entry that this candidate made, while it holds the office."""
-        self.wants_office = True
-        """Whether it stands when nobody holds the office."""
-        self.trouble = ""
+        """The version of the entry that this candidate made, while it leads."""
+        self.wants_to_lead = True
+        """Whether it stands when no candidate leads."""
+        self.error = ""
         """Why the last attempt had no outcome; empty where it had one."""
         self._candidate = candidate.encode()
         self._lease_ms = lease_ms
@@ -78,14 +78,14 @@ class Campaign:
         self._granted: int | None = None
         self._lease: HeldLease | None = None
         self._known: tuple[int, bool] | None = None
-        """The version of the store at which the office was last seen, and whether somebody held it."""
+        """The version of the store at which the entry was last seen, and whether there was one."""
         self._last_question = 0
         self._effects: list[Effect] = []
 
     # -- what is asked ---------------------------------------------------------------------------------------
 
     def holds(self, now_ms: int) -> bool:
-        """Whether the office is certainly this candidate's."""
+        """Whether this candidate certainly leads."""
         return self._lease is not None and self._lease.holds(now_ms)
 
     def next_ms(self) -> int | None:
@@ -101,7 +101,7 @@ class Campaign:
 
     @property
     def _may_stand(self) -> bool:
-        return self.wants_office and self._step == "idle" and not self._is_taken
+        return self.wants_to_lead and self._step == "idle" and not self._is_taken
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Campaign:
         return self._take()
 
     def heard(self, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
-        """A watch tells who holds the office; None: nobody does."""
+        """A watch tells who leads; None: no candidate does."""
         if self._known is None or version > self._known[0]:
             self._known = (version, value is not None)
             if self._lease is not None:
@@ -140,20 +140,20 @@ class Campaign:
         return self._take()
 
     def renew(self, now_ms: int) -> list[Effect]:
-        """Asks for a renewal now, where it holds the office."""
+        """Asks for a renewal now, where it leads."""
         if self._lease is not None:
             self._ask_renewal(self._lease, now_ms)
         return self._take()
 
     def give_up(self, now_ms: int) -> list[Effect]:
-        """Gives the office up; where it still wants it, it stands again after a pause."""
+        """Leads no more; where it still wants to, it stands again after a pause."""
         if self._lease is not None:
             self._depose("it gave up the management", now_ms)
         return self._take()
 
     def resign(self) -> list[Effect]:
-        """Gives the office up for good; the next candidate is elected at once."""
-        self.wants_office = False
+        """Leads no more for good; the next candidate is elected at once."""
+        self.wants_to_lead = False
         for lease in (self._lease.number if self._lease is not None else None, self._granted):
             if lease is not None:
                 self._ask(Revoke(lease))
@@ -168,7 +168,7 @@ class Campaign:
             self._stand(now_ms)
 
     def _stand(self, now_ms: int) -> None:
-        """Looks first, where nothing is known: most of the time somebody holds the office."""
+        """Looks first, where nothing is known: most of the time there is a leader."""
         self._began_ms = now_ms
         if self._known is None:
             self._step, self._question = "look", self._ask(Look(self.key))
@@ -176,7 +176,7 @@ class Campaign:
             self._step, self._question = "grant", self._ask(Grant(self._lease_ms))
 
     def _go_on(self, outcome: Outcome, now_ms: int) -> None:
-        self.trouble = ""
+        self.error = ""
         match outcome:
             case Found(value, version) if self._step == "look":
                 self._step = "idle"
@@ -205,7 +205,7 @@ class Campaign:
                 self._stand_if_due(now_ms)
             case _:
                 if isinstance(outcome, Unknown):
-                    self.trouble = outcome.why
+                    self.error = outcome.why
                 self._drop_grant()
                 self._known = None
                 self._step, self._next_ms = "idle", now_ms + self._retry_ms

@@ -136,8 +136,8 @@ class NodeLayout:
         effects: list[Effect] = []
         if news.node == self._name:
             effects.append(OwnEntryHeard(value, version))
-        if news.trouble is not None:
-            return [*effects, _unreadable("node", news.node, news.trouble.why)]
+        if news.failure is not None:
+            return [*effects, _unreadable("node", news.node, news.failure.why)]
         if news.entry is None:
             self._nodes.pop(news.node, None)
         else:
@@ -145,17 +145,17 @@ class NodeLayout:
         return [*effects, ApplyNodes(self._nodes), self._say_positions()]
 
     def _partition_changed(self, news: PartitionNews, version: int, now_ms: int) -> list[Effect]:
-        number, entry, trouble = news
-        if trouble is not None and trouble.is_too_new:
+        number, entry, failure = news
+        if failure is not None and failure.is_too_new:
             # What the queue promises now is more than this node knows to keep: it serves it no longer.
             self._partitions.pop(number, None)
-            sentence = f"partition {number} is out of service on this node: {trouble.why}"
+            sentence = f"partition {number} is out of service on this node: {failure.why}"
             return [
                 EntryGone(number, unreadable=True),
-                Unreadable(sentence, {"partition": number, "reason": trouble.why}),
+                Unreadable(sentence, {"partition": number, "reason": failure.why}),
             ]
-        if trouble is not None:
-            return [_unreadable("partition", number, trouble.why)]
+        if failure is not None:
+            return [_unreadable("partition", number, failure.why)]
         if entry is None:
             self._partitions.pop(number, None)
             return [EntryGone(number)]
@@ -174,8 +174,8 @@ def _unreadable(noun: str, name: str | int, reason: str) -> Unreadable:
 
 
 def _queue_changed(news: NameNews) -> Effect:
-    if news.trouble is not None:
-        return _unreadable("queue", news.queue, news.trouble.why)
+    if news.failure is not None:
+        return _unreadable("queue", news.queue, news.failure.why)
     # One that is being deleted is nowhere to move to, and may never have been made (`cluster/manager/retirement.py`).
     queue = news.entry
     return QueueNamed(news.queue, queue.queue_id if queue is not None and queue.state == "ready" else None)

@@ -23,7 +23,7 @@ class Shutdown:
 
     def __init__(self, node: str, now_ms: int, patience_ms: int = SHUTDOWN_MS) -> None:
         self.is_over = False
-        self.trouble = ""
+        self.failure = ""
         """Why not everything was handed over; empty where everything was."""
         self._node = node
         self._patience_ms = patience_ms
@@ -83,6 +83,6 @@ class Shutdown:
             return None
         return self._ends_ms if self._look_ms is None else min(self._ends_ms, self._look_ms)
 
-    def _end(self, trouble: str) -> None:
+    def _end(self, failure: str) -> None:
         if not self.is_over:
-            self.is_over, self.trouble = True, trouble
+            self.is_over, self.failure = True, failure

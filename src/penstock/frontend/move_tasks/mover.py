@@ -1,7 +1,7 @@
 """Who carries out message move tasks: which are due, and the steps of one slice.
 
 Knows no clock and starts nothing: a timer asks `due`, carries out `move` for each task of the answer, and asks
-`next_ms` when to come again (a change under `moves/` is a reason to come at once). Any number of front ends may do
+`pause_ms` when to come again (a change under `moves/` is a reason to come at once). Any number of front ends may do
 so; a task is moved by its owner only. What an owner that died has moved is moved; what it has not counted yet stays
 uncounted, as all these numbers are approximate.
 """
@@ -38,6 +38,10 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_MS = 1 * SECOND_MS
 BACK_OFF_MS = 1 * SECOND_MS
 """How long to wait when the engine is busy, full or away."""
+SOONEST_MS = 1
+"""After a change, of which a timer may hear before the mover does."""
+LATEST_MS = 60 * SECOND_MS
+"""A timer that is set for longer looks again meanwhile: the wall clock may be set."""
 
 
 class _Work:
@@ -90,6 +94,11 @@ class Mover:
         return min(
             (self._due_ms(native) for native in self._active if native not in self._busy), default=None
         )
+
+    def pause_ms(self, now_ms: int) -> int | None:
+        """How long a timer waits before it asks again, if nothing changes before; None: until something changes."""
+        next_ms = self.next_ms()
+        return min(max(next_ms - now_ms, SOONEST_MS), LATEST_MS) if next_ms is not None else None
 
     def _due_ms(self, native: str) -> int:
         task, work = self._active[native], self._works.get(native)

@@ -120,7 +120,7 @@ class Authentication:
         return AdmittedClient(session_of(owner, self._home.region), owner, shown)
 
     def review(self, admitted: AdmittedClient) -> AdmittedClient:
-        """The same guest after users, keys or policies have changed; raises where it may stay no longer."""
+        """The same client after users, keys or policies have changed; raises where it may stay no longer."""
         if admitted.session is None:
             if admitted.proof or self.is_open:
                 return admitted

@@ -1,4 +1,4 @@
-"""A client of the native protocol, as the door knows it: who it is, and what it has asked for."""
+"""A client of the native protocol, as the native guard knows it: who it is, and what it has asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.wire.frames import Frame
 
 
 class EndedReceive:
-    """A receive that the door has ended: two answers are still to come under its id, in either order."""
+    """A receive that the guard has ended: two answers are still to come under its id, in either order."""
 
     __slots__ = ("error", "is_answered", "is_done")
 

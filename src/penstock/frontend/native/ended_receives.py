@@ -1,4 +1,4 @@
-"""Receives that wait and are ended at the door, because their user may receive no longer: what their clients are answered."""
+"""Receives that wait and are ended by the guard, because their user may receive no longer: what their clients are answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECEIVES = frozenset({messages.Receive, messages.ReceiveAny, messages.ReadLog})
 def without_ended(client: Client, buffers: list[Buffer]) -> list[Buffer]:
     """What a client is sent: of a receive that was ended, why, in place of an empty answer.
 
-    Two answers come under its id, in either order: its own, and the `Done` of the `Unsubscribe` with which the door has
+    Two answers come under its id, in either order: its own, and the `Done` of the `Unsubscribe` with which the guard has
     ended it, which the client does not see. An answer with messages was on its way before, and is passed on.
     """
     kept: list[Buffer] = []

@@ -1,4 +1,4 @@
-"""Greets at the door of the native protocol: until a client is let in, everything it says comes here."""
+"""Greets clients of the native protocol: until a client is authenticated, everything it says comes here."""
 
 from __future__ import annotations
 

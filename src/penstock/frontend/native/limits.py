@@ -20,7 +20,7 @@ MESSAGES_A_RECEIVE = 10
 
 
 class NativeLimits:
-    """Asks the throttle, which all doors share."""
+    """Asks the throttle, which all servers share."""
 
     def __init__(self, throttle: Throttle, names: QueueNames) -> None:
         self._throttle = throttle

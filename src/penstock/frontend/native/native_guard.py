@@ -1,4 +1,4 @@
-"""The door of the native protocol: what clients send passes it on its way to the engine, and the answers on their way back.
+"""The guard of the native protocol: what clients send passes it on its way to the engine, and the answers on their way back.
 
 It stands between the sockets and whoever handles requests (the driver of a node, or a gateway to a cluster) and is to
 either what the other is. It lets in who proves to be a user, passes on what the user may do, answers the rest itself, and
@@ -185,7 +185,7 @@ class NativeGuard:
         self, connection: int, client: Client, frame: Frame, request: messages.Request, now_ms: int
     ) -> Frame | None:
         """What keeps a conversation going, and is no action."""
-        if client.held and (held := client.held.get(_conversation(request))) is not None:
+        if client.held and (held := client.held.get(_subscription_of(request))) is not None:
             self._hold(connection, held, frame)
             return None
         flows = self._subscriptions.flows(connection, client, frame.request_id, request, now_ms)
@@ -351,7 +351,7 @@ class NativeGuard:
                 del asked_by_id[request_id]
                 if client.receives:
                     client.receives.pop(request_id, None)
-            elif isinstance(answer, messages.Done):  # what the door ended has ended
+            elif isinstance(answer, messages.Done):  # what the guard ended has ended
                 del asked_by_id[request_id]
                 client.unrecorded.pop(request_id, None)
                 continue
@@ -389,6 +389,6 @@ class NativeGuard:
                 self._subscriptions.review(connection, client, client.visit)
 
 
-def _conversation(request: messages.Request) -> int:
+def _subscription_of(request: messages.Request) -> int:
     """The request that another one is about; 0: none."""
     return request.subscription if isinstance(request, messages.AddCredit | messages.Unsubscribe) else 0

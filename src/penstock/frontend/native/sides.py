@@ -1,4 +1,4 @@
-"""The two sides of the door of the native protocol: who handles what is let in, and the sockets."""
+"""The two sides of the native guard: who handles what is let in, and the sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions and receives that wait, at the door of the native protocol: they go on for as long as their user may receive,
+"""Subscriptions and receives that wait, of the native protocol: they go on for as long as their user may receive,
 and no longer."""
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ SWEPT = 10
 """Old ones that each new one takes away, so that they do not pile up."""
 
 
-class Tombstone(msgspec.Struct, frozen=True):
+class DeletedName(msgspec.Struct, frozen=True):
     """When the queue was deleted."""
 
     deleted_ms: int
 
 
-_decoder = msgspec.json.Decoder(Tombstone)
+_decoder = msgspec.json.Decoder(DeletedName)
 
 
 def is_reserved(context: Context, native_name: str) -> bool:
@@ -43,4 +43,4 @@ def mark(context: Context, native_name: str) -> Steps[None]:
             yield from remove(entry.key, entry.version)
         except VersionConflictError:
             continue  # it is a new one, or somebody else took it away
-    yield from put(PREFIX + native_name, msgspec.json.encode(Tombstone(context.now_ms)))
+    yield from put(PREFIX + native_name, msgspec.json.encode(DeletedName(context.now_ms)))

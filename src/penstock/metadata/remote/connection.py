@@ -135,7 +135,7 @@ class ServerConnection:
     async def greet(self) -> None:
         """Returns when both sides have proven themselves and the server has welcomed us; raises `NotDoneError`."""
         try:
-            await self.stream.introduced()
+            await self.stream.authenticated()
             reply = await self.ask(Hello(PROTOCOL_VERSION, self._name))
         except HandshakeError as error:
             raise StrangerError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Asks the members of an etcd: the next one when one is gone, within a bounded time, as the user we are.
+"""Asks the members of an etcd, within a bounded time, as the user we are; `etcd_search` decides which member is asked.
 
 Every question demands that the member has a leader, so that a member that was cut off says so at once instead of
 letting us wait.
@@ -27,15 +27,13 @@ from penstock.metadata.store.etcd_errors import (
 )
 from penstock.metadata.store.etcd_http import BadHttpError, HttpConnection
 from penstock.metadata.store.etcd_messages import Problem, StatusAnswer, TokenAnswer, decode, encode
+from penstock.metadata.store.etcd_search import CONNECT_SECONDS, MemberOrder, Question
 from penstock.metadata.store.etcd_settings import Endpoint, EtcdSettings
 from penstock.metadata.store.etcd_tls import client_context
-from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
+from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.streams.waiting import came
 
 QUESTIONS_AT_ONCE = 64
-CONNECT_SECONDS = 1.0
-PAUSE_SECONDS = 0.05
-"""Between two rounds through all members, none of which could answer."""
 
 Answer = TypeVar("Answer")
 
@@ -49,58 +47,38 @@ class EtcdClient:
         self._settings = settings
         self._tls: SSLContext | None = client_context(settings.tls) if settings.tls is not None else None
         self._clock = clock
-        self._order = list(settings.endpoints)
+        self.order = MemberOrder(settings.endpoints)
         self._idle: dict[Endpoint, list[HttpConnection]] = {one: [] for one in settings.endpoints}
         self._open: WeakSet[HttpConnection] = WeakSet()
         self._token: str | None = None
         self._proving = asyncio.Lock()
         self._room = asyncio.Semaphore(QUESTIONS_AT_ONCE)
 
-    @property
-    def members(self) -> list[Endpoint]:
-        """All members, those who answered last time first."""
-        return list(self._order)
-
     async def ask(self, path: str, request: dict[str, Any], kind: type[Answer], again: bool) -> Answer:
         """Asks until a member answers; `again` says that asking twice does no harm.
 
         Raises `RefusedError`, `PerhapsDoneError` (only without `again`) or `StoreUnavailableError`.
         """
-        deadline = self._clock() + self.timeout_seconds
+        question = Question(self.order, self.timeout_seconds, self._clock(), again=again)
         body = encode(request)
-        failures: dict[Endpoint, EtcdError] = {}
-        tokens = 0
-        while (left := deadline - self._clock()) > 0:
+        while True:
+            seconds = question.seconds(self._clock())
             if self.closed.is_set():
                 refuse_closed()
-            member = self._order[0]
-            # A question that may be asked again leaves time to ask the others too.
-            share = max(self.timeout_seconds / len(self._order), CONNECT_SECONDS) if again else left
+            member = self.order.first
             try:
-                return await self._ask_one(member, path, body, kind, min(share, left))
+                return await self._ask_one(member, path, body, kind, seconds)
             except TokenRefusedError as error:
-                tokens += 1
-                if tokens > len(self._order) + 1:
-                    raise RefusedError(
-                        f"etcd at {member} refuses its own token: {error}", UNAUTHENTICATED
-                    ) from error
-                if tokens > 1:
-                    await self.pause(PAUSE_SECONDS)  # a member that is behind does not know a new token yet
+                pause = question.token_refused(member, error)
             except RefusedError as error:
                 raise self._explained(member, error) from error
             except (NotDoneError, PerhapsDoneError) as error:
-                # An attempt that was cut short by the end of the time says less than the one before.
-                if member not in failures or not isinstance(error.__cause__, TimeoutError):
-                    failures[member] = error
                 self.demote(member)
                 if self.closed.is_set():
                     refuse_closed()
-                if isinstance(error, PerhapsDoneError) and not again:
-                    raise PerhapsDoneError(f"{member}: {error}") from error
-                if len(failures) == len(self._idle):
-                    self._all_distrusted(failures)
-                    await self.pause(min(PAUSE_SECONDS, max(deadline - self._clock(), 0)))
-        raise self.unavailable(failures)
+                pause = question.failed(member, error, self._clock())
+            if pause:
+                await self.pause(pause)
 
     async def stream(self, member: Endpoint, path: str, request: dict[str, Any]) -> HttpConnection:
         """A connection over which one member answers line by line; the caller closes it and bounds the time."""
@@ -130,16 +108,9 @@ class EtcdClient:
         if not status.leader:
             raise NotDoneError("it has no leader")
 
-    def _all_distrusted(self, failures: dict[Endpoint, EtcdError]) -> None:
-        """Asking again would find the same certificates."""
-        if all(isinstance(error, DistrustError) for error in failures.values()):
-            said = "; ".join(f"{member}: {error}" for member, error in failures.items())
-            raise StoreRefusedError(f"no member of etcd can be trusted ({said})")
-
     def demote(self, member: Endpoint) -> None:
         """It did not answer, so that the others are asked first, and what it was connected by is let go."""
-        if self._order[0] == member:
-            self._order.append(self._order.pop(0))
+        self.order.demote(member)
         for connection in self._idle[member]:
             connection.close()
         self._idle[member].clear()
@@ -160,13 +131,6 @@ class EtcdClient:
             idle.clear()
         for connection in list(self._open):
             connection.close()
-
-    def unavailable(self, failures: dict[Endpoint, EtcdError]) -> StoreUnavailableError:
-        """Says what each member said."""
-        said = "; ".join(f"{member}: {error}" for member, error in failures.items())
-        return StoreUnavailableError(
-            f"etcd did not answer within {self.timeout_seconds:g} s, try again ({said})"
-        )
 
     # -- one member ------------------------------------------------------------------------------------------
 

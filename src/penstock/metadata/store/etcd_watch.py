@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from penstock.metadata.store.etcd_client import PAUSE_SECONDS, EtcdClient
+from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_errors import (
     EtcdError,
     NotDoneError,
@@ -23,6 +23,7 @@ from penstock.metadata.store.etcd_errors import (
 )
 from penstock.metadata.store.etcd_http import BadHttpError, HttpConnection
 from penstock.metadata.store.etcd_messages import Event, Problem, Streamed, WatchAnswer, decode, range_end
+from penstock.metadata.store.etcd_search import WatchSearch
 from penstock.metadata.store.etcd_settings import Endpoint
 from penstock.metadata.store.interface import Change, StoreUnavailableError, WatchLostError
 
@@ -41,17 +42,14 @@ class EtcdWatch:
 
     async def changes(self) -> AsyncGenerator[Change, None]:
         """Every change; ends when the client is closed."""
-        failures: dict[Endpoint, EtcdError] = {}
+        search = WatchSearch(self._client.order, self._client.timeout_seconds)
         loop = asyncio.get_running_loop()
-        failing_since: float | None = None
-        denied = 0
         while not self._client.closed.is_set():
-            member = self._client.members[0]
+            member = self._client.order.first
             try:
-                async with aclosing(self._stream(member)) as stream:
+                async with aclosing(self._stream(member, search.seconds)) as stream:
                     async for batch in stream:
-                        failures.clear()
-                        failing_since, denied = None, 0
+                        search.answered()
                         # All changes of a revision are told before anything can go wrong: whoever begins anew
                         # after the last version that was told misses none.
                         for change in batch:
@@ -60,27 +58,22 @@ class EtcdWatch:
             except StoreUnavailableError:
                 return  # closed
             except TokenRefusedError as error:
-                denied += 1
-                if denied > 1:
-                    raise StoreUnavailableError(f"etcd at {member} refuses the watch: {error}") from error
+                search.token_refused(member, error)
             except RefusedError as error:
                 raise StoreUnavailableError(f"etcd at {member} refuses the watch: {error}") from error
             except EtcdError as error:
-                failures[member] = error
-                failing_since = failing_since if failing_since is not None else loop.time()
                 if self._client.closed.is_set():
                     return
                 self._client.demote(member)
-                if loop.time() - failing_since >= self._client.timeout_seconds:
-                    raise self._client.unavailable(failures) from error
+                pause = search.failed(member, error, loop.time())
                 try:
-                    await self._client.pause(PAUSE_SECONDS)
+                    await self._client.pause(pause)
                 except StoreUnavailableError:
                     return
 
-    async def _stream(self, member: Endpoint) -> AsyncGenerator[list[Change], None]:
+    async def _stream(self, member: Endpoint, seconds: float) -> AsyncGenerator[list[Change], None]:
         """The changes of each revision or more, as one member tells them; ends when the client is closed."""
-        connection = await self._begin(member)
+        connection = await self._begin(member, seconds)
         held: list[Event] = []
         try:
             while (answer := await self._next(member, connection)) is not None:
@@ -98,7 +91,7 @@ class EtcdWatch:
         finally:
             connection.close()
 
-    async def _begin(self, member: Endpoint) -> HttpConnection:
+    async def _begin(self, member: Endpoint, seconds: float) -> HttpConnection:
         create = {
             "key": self._prefix,
             "range_end": range_end(self._prefix),
@@ -107,7 +100,7 @@ class EtcdWatch:
             "fragment": True,
         }
         try:
-            async with asyncio.timeout(max(self._client.timeout_seconds / len(self._client.members), 1.0)):
+            async with asyncio.timeout(seconds):
                 return await self._client.stream(member, "/v3/watch", {"create_request": create})
         except TimeoutError as error:
             raise NotDoneError("the watch was not begun in time") from error

@@ -24,11 +24,11 @@ from penstock.metadata.store.interface import (
     WatchLostError,
 )
 from penstock.metadata.store.watchers import KEPT_CHANGES, READ_AT_ONCE, News
+from penstock.wire.backoff import LOCKED_FILE_SECONDS, Retry
 
 SCHEMA_VERSION = 1
 APPLICATION = 0x50454E53  # "PENS": tells our files from any other SQLite file
 BUSY_SECONDS = 5.0
-RETRY_SECONDS = 0.02
 
 SCHEMA = """
 CREATE TABLE state (version INTEGER NOT NULL, forgotten INTEGER NOT NULL);
@@ -247,15 +247,16 @@ class SqliteFile:
 
     def _turn_on_write_ahead_log(self) -> None:
         """While two processes open a new file, SQLite refuses one of them at once instead of waiting."""
-        deadline = time.monotonic() + BUSY_SECONDS
+        retry = Retry(LOCKED_FILE_SECONDS, BUSY_SECONDS, time.monotonic())
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
+                pause = retry.pause(time.monotonic()) if "locked" in str(error) else None
+                if pause is None:
                     raise
-                time.sleep(RETRY_SECONDS)
+                time.sleep(pause)
 
     @contextmanager
     def _said_plainly(self) -> Iterator[None]:

@@ -9,18 +9,17 @@ import msgspec
 
 from penstock.metadata.store.interface import ABSENT, Entry, MetadataStore, VersionConflictError
 from penstock.metadata.users.register import (
+    ADMINISTRATOR_WRITES,
     RECORDS_AT_MOST,
     REGISTER_KEY,
     UserRegister,
+    WriteTurns,
     counts,
     decode,
     next_number,
 )
 from penstock.metadata.users.register import encode as encode_register
 from penstock.metadata.users.users import KEYS, USERS, AccessKey, User, decode_key, decode_user, encode
-
-ATTEMPTS = 10
-"""Administrators take turns; who writes the register at the same time has lost its turn, and is followed at once."""
 
 Record = TypeVar("Record", User, AccessKey)
 
@@ -146,7 +145,8 @@ class UserBooks:
         What this administrator has written counts as it was written. Somebody without the master key may have put back the
         record that stood there before, in the same moment: by the old register that one is good.
         """
-        for _ in range(ATTEMPTS):
+        turns = WriteTurns(ADMINISTRATOR_WRITES)
+        while True:
             stored = await self.read()
             self._number += 1
             records = {key: number for key, number in stored.numbers().items() if key not in self._changed}
@@ -157,11 +157,12 @@ class UserBooks:
             try:
                 await self._store.put(REGISTER_KEY, encode_register(new), stored.register_version)
             except VersionConflictError:
-                continue
+                if turns.lost():
+                    continue
+                raise UserError("other processes keep changing the users: try again") from None
             self._seen.note(new.number)
             self._changed.clear()
             return
-        raise UserError("other processes keep changing the users: try again")
 
     @staticmethod
     def check_room(stored: Stored, more: int) -> None:

@@ -24,6 +24,24 @@ RECORDS_AT_MOST = 10_000
 """Users and access keys together: the register is one entry, and a store takes no larger one than a megabyte or so."""
 
 
+ADMINISTRATOR_WRITES = 10
+"""Administrators take turns; who writes the register at the same time has lost its turn, and is followed at once."""
+FIRST_SEAL_WRITES = 5
+"""Processes of one server that seal what an earlier version wrote."""
+
+
+class WriteTurns:
+    """How often one process tries to write the register while others are quicker."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def lost(self) -> bool:
+        """Another process was quicker; whether to read again and write again."""
+        self._left -= 1
+        return self._left > 0
+
+
 class UserRegister(Document, frozen=True, kw_only=True):
     """What counts, as of a moment."""
 

@@ -11,13 +11,13 @@ from pyspark.sql.types import StructType
 
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.missing import lost_sentence
-from penstock.pipeline.source.options import ReadOptions
-from penstock.pipeline.source.places import (
+from penstock.pipeline.source.offsets import (
     checked_starts,
     ending_offsets,
     present_partitions,
     starting_offsets,
 )
+from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.ranges import (
     TaskRanges,
     gaps_of,

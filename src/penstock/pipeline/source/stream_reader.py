@@ -30,8 +30,8 @@ from penstock.pipeline.source.missing import (
     made_again_sentence,
     missing_messages,
 )
+from penstock.pipeline.source.offsets import checked_starts, present_partitions, starting_offsets
 from penstock.pipeline.source.options import ReadOptions
-from penstock.pipeline.source.places import checked_starts, present_partitions, starting_offsets
 from penstock.pipeline.source.ranges import TaskRanges, gaps_of, messages_per_task, plan_tasks
 from penstock.pipeline.source.reading import read_task
 from penstock.pipeline.source.sampling import messages_within

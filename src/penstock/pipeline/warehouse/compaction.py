@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.swapping import being_replaced, staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 from penstock.pipeline.warehouse.warehouse import Warehouse
@@ -58,16 +58,16 @@ def whole_directories(
     """
     found: list[str] = []
     taken = being_replaced(warehouse.files, table.name)
-    directory = places.generation_directory(table.name, warehouse.generation)
-    for number, block in places.numbers_of(warehouse.files.directories(directory), "block").items():
-        if everything or (number + 1) * places.SPAN_BATCHES * places.BLOCK_SPANS <= through + 1:
+    directory = paths.generation_directory(table.name, warehouse.generation)
+    for number, block in paths.numbers_of(warehouse.files.directories(directory), "block").items():
+        if everything or (number + 1) * paths.SPAN_BATCHES * paths.BLOCK_SPANS <= through + 1:
             found.append(block)
             continue
-        spans = places.numbers_of(warehouse.files.directories(block), "span")
+        spans = paths.numbers_of(warehouse.files.directories(block), "span")
         found += [
             span
             for span_number, span in spans.items()
-            if (span_number + 1) * places.SPAN_BATCHES <= through + 1
+            if (span_number + 1) * paths.SPAN_BATCHES <= through + 1
         ]
     return [
         path
@@ -118,11 +118,11 @@ def _write_anew(
 
 
 def _batches_in(warehouse: Warehouse, directory: str) -> dict[int, str]:
-    if places.value_of(directory, "span") is not None:
-        return places.numbers_of(warehouse.files.directories(directory), "batch_id")
+    if paths.value_of(directory, "span") is not None:
+        return paths.numbers_of(warehouse.files.directories(directory), "batch_id")
     found: dict[int, str] = {}
     for span in warehouse.files.directories(directory):
-        found |= places.numbers_of(warehouse.files.directories(span), "batch_id")
+        found |= paths.numbers_of(warehouse.files.directories(span), "batch_id")
     return found
 
 

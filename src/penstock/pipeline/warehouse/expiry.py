@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.compaction import rewrite, whole_directories
 from penstock.pipeline.warehouse.swapping import staging_place
 from penstock.pipeline.warehouse.table import WarehouseTable
@@ -54,14 +54,14 @@ def expire(
         return 0
     if not table.by_day:
         return _rewritten(warehouse, table, through, first_day, everything=everything)
-    directories = [places.generation_directory(table.name, warehouse.generation)]
+    directories = [paths.generation_directory(table.name, warehouse.generation)]
     if table.filling == "batches":
         directories = warehouse.batch_directories(table, -1, through)
     old = [
         path
         for directory in directories
         for path in warehouse.files.directories(directory)
-        if (day := places.value_of(path, "day")) is not None and date.fromisoformat(day) < first_day
+        if (day := paths.value_of(path, "day")) is not None and date.fromisoformat(day) < first_day
     ]
     for path in old:
         _remove(warehouse, table, path)

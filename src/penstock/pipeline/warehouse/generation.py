@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.notes import read_note
 from penstock.pipeline.warehouse.swapping import abandon
@@ -70,7 +70,7 @@ def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[Warehous
     for table in tables:
         abandon(files, table.name)
         files.remove(table.name)
-    files.remove(f"{places.STATE}/{job}")
+    files.remove(f"{paths.STATE}/{job}")
     if ours:
         checkpoint.remove("")
     files.remove(_job_file(job))
@@ -91,11 +91,11 @@ def _is_damaged(files: Files, path: str) -> bool:
 
 
 def _job_file(job: str) -> str:
-    return f"{places.JOBS}/{job}.json"
+    return f"{paths.JOBS}/{job}.json"
 
 
 def _has_rows(files: Files, tables: Sequence[WarehouseTable], generation: str) -> bool:
-    return any(files.exists(places.generation_directory(table.name, generation)) for table in tables)
+    return any(files.exists(paths.generation_directory(table.name, generation)) for table in tables)
 
 
 def _word(files: Files, path: str) -> str | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 
 
 class JobRunsError(PipelineError):
@@ -39,7 +39,7 @@ def job_lock(local_root: str | None, job: str) -> Iterator[None]:
 
 def _opened(local_root: str, job: str) -> IO[str]:
     """The first that a run writes: whoever named a place where it cannot is told here, before anything is changed."""
-    directory = f"{local_root}/{places.LOCKS}"
+    directory = f"{local_root}/{paths.LOCKS}"
     try:
         os.makedirs(directory, exist_ok=True)
         return open(f"{directory}/{job}", "a+")

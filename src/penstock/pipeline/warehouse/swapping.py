@@ -12,13 +12,13 @@ import json
 import uuid
 from typing import Any
 
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.files import Files
 
 
 def staging_place(table: str, purpose: str) -> str:
     """A name that nobody else has."""
-    return f"{places.STAGING}/{table}/{purpose}-{uuid.uuid4().hex[:12]}"
+    return f"{paths.STAGING}/{table}/{purpose}-{uuid.uuid4().hex[:12]}"
 
 
 def swap(files: Files, staged: str, target: str) -> None:
@@ -37,7 +37,7 @@ def swap(files: Files, staged: str, target: str) -> None:
 
 
 def _noted(files: Files, staged: str, target: str) -> str:
-    note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
+    note = f"{paths.SWAPS}/{uuid.uuid4().hex}.json"
     files.write_text(note, json.dumps({"staged": staged, "target": target}))
     return note
 
@@ -52,14 +52,14 @@ def recover(files: Files, table: str) -> None:
         if files.exists(staged):
             _take_over(files, staged, target)
         files.remove(note)
-    files.remove(f"{places.STAGING}/{table}")
+    files.remove(f"{paths.STAGING}/{table}")
 
 
 def abandon(files: Files, table: str) -> None:
     """Before a table is removed: nobody is to bring back what was to be in it."""
     for note in _unfinished(files, table):
         files.remove(note)
-    files.remove(f"{places.STAGING}/{table}")
+    files.remove(f"{paths.STAGING}/{table}")
 
 
 def being_replaced(files: Files, table: str) -> list[str]:
@@ -70,7 +70,7 @@ def being_replaced(files: Files, table: str) -> list[str]:
 def _unfinished(files: Files, table: str) -> dict[str, dict[str, Any]]:
     """What notes about a table say, by the name of each."""
     found: dict[str, dict[str, Any]] = {}
-    for note in files.files(places.SWAPS):
+    for note in files.files(paths.SWAPS):
         if not note.endswith(".json"):
             continue  # it was being written: nothing was done yet
         wanted = json.loads(files.read_text(note) or "{}")

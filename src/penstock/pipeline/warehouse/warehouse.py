@@ -13,10 +13,10 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.few_rows import write_few
 from penstock.pipeline.warehouse.files import MARK, Files
-from penstock.pipeline.warehouse.places import BatchPlace
+from penstock.pipeline.warehouse.paths import BatchPath
 from penstock.pipeline.warehouse.swapping import staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 
@@ -38,8 +38,8 @@ class Warehouse:
 
     def has_batch(self, table: WarehouseTable, batch: int) -> bool:
         """Whether a batch was added; batches come in order, and compaction leaves the last one's name."""
-        place = BatchPlace(table.name, self.generation, batch)
-        there = places.numbers_of(self.files.directories(place.span_directory), "batch_id")
+        place = BatchPath(table.name, self.generation, batch)
+        there = paths.numbers_of(self.files.directories(place.span_directory), "batch_id")
         if not self.files.renames_whole:
             return any(number >= batch and self._complete(path) for number, path in there.items())
         return any(number >= batch for number in there)
@@ -53,7 +53,7 @@ class Warehouse:
         """
         if self.has_batch(table, batch):
             return False
-        place = BatchPlace(table.name, self.generation, batch)
+        place = BatchPath(table.name, self.generation, batch)
         staged = staging_place(table.name, f"batch-{batch}")
         near = self.files.near(staged)
         if few and near is not None and self.files.renames_whole:
@@ -70,11 +70,11 @@ class Warehouse:
     def batch_directories(self, table: WarehouseTable, after: int, through: int | None) -> list[str]:
         """The directories of batches in (after, through], in their order."""
         found: dict[int, str] = {}
-        for block in self.files.directories(places.generation_directory(table.name, self.generation)):
-            spans = places.numbers_of(self.files.directories(block), "span")
+        for block in self.files.directories(paths.generation_directory(table.name, self.generation)):
+            spans = paths.numbers_of(self.files.directories(block), "span")
             for number, span in spans.items():
-                if (number + 1) * places.SPAN_BATCHES > after + 1 or after < 0:
-                    found |= places.numbers_of(self.files.directories(span), "batch_id")
+                if (number + 1) * paths.SPAN_BATCHES > after + 1 or after < 0:
+                    found |= paths.numbers_of(self.files.directories(span), "batch_id")
         return [
             path
             for number, path in sorted(found.items())
@@ -87,7 +87,7 @@ class Warehouse:
             date.fromisoformat(day)
             for directory in self.batch_directories(table, after, through)
             for path in self.files.directories(directory)
-            if (day := places.value_of(path, "day")) is not None
+            if (day := paths.value_of(path, "day")) is not None
         }
         return sorted(found)
 
@@ -98,7 +98,7 @@ class Warehouse:
         staged = staging_place(table.name, "days")
         self.write(table, rows, staged, 1)
         for day in days:
-            target = places.day_directory(table.name, self.generation, day)
+            target = paths.day_directory(table.name, self.generation, day)
             fresh = f"{staged}/day={day.isoformat()}"
             if self.files.exists(fresh):
                 swap(self.files, fresh, target)
@@ -120,23 +120,23 @@ class Warehouse:
             write_few(table.shaped(rows).toArrow(), near, _COMPRESSION, by_day=False)
         else:
             self.write(table, rows, inside, parts)
-        swap(self.files, staged, places.generation_directory(table.name, self.generation))
+        swap(self.files, staged, paths.generation_directory(table.name, self.generation))
 
     def whole_through(self, table: WarehouseTable) -> int | None:
         """Up to which batch a table that is replaced whole has come; None: it is not there yet."""
-        directory = places.generation_directory(table.name, self.generation)
-        there = places.numbers_of(self.files.directories(directory), "through")
+        directory = paths.generation_directory(table.name, self.generation)
+        there = paths.numbers_of(self.files.directories(directory), "through")
         return max(there) if there else None
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def is_there(self, table: WarehouseTable) -> bool:
         """Whether this generation has written it, be it without rows."""
-        return self.files.exists(places.generation_directory(table.name, self.generation))
+        return self.files.exists(paths.generation_directory(table.name, self.generation))
 
     def read(self, table: WarehouseTable) -> DataFrame:
         """All rows of this generation; no rows where the table is not there yet."""
-        directory = places.generation_directory(table.name, self.generation)
+        directory = paths.generation_directory(table.name, self.generation)
         return self.read_directories(table, [directory] if self.is_there(table) else [])
 
     def read_batches(self, table: WarehouseTable, after: int, through: int | None = None) -> DataFrame:

@@ -98,7 +98,7 @@ class Chunk:
             if not column[index]:
                 column[index] = at_ms
 
-    def bury(self, start: int, stop: int) -> tuple[int, list[int]]:
+    def mark_gone(self, start: int, stop: int) -> tuple[int, list[int]]:
         """Marks living messages gone; returns their bytes, and the files that lost a piece by it."""
         starts, states = self.starts, self.states
         states[start:stop] = bytes(stop - start)
@@ -122,7 +122,7 @@ class Chunk:
         self.count_files()
         return [file for file, pieces in before.items() for _ in range(pieces - self.files.get(file, 0))]
 
-    def bury_one(self, index: int) -> int | None:
+    def mark_one_gone(self, index: int) -> int | None:
         """Marks one living message gone; returns the file that lost a piece by it, if one did."""
         starts, states = self.starts, self.states
         states[index] = 0

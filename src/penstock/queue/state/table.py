@@ -187,11 +187,11 @@ class MessageTable(MessageView):
             if chunk.attempts[index] == MANY:
                 self.many_attempts[base + index] = self.many_attempts.get(base + index, MANY - 1) + 1
 
-    def bury(self, runs: Sequence[Run]) -> int:
+    def mark_gone(self, runs: Sequence[Run]) -> int:
         """Marks the living messages of the runs gone; returns how many there were."""
         if self.capture is not None:
             self._before(runs)
-        buried = 0
+        gone = 0
         for run in runs:
             first, count = run
             if count == 1:
@@ -203,33 +203,33 @@ class MessageTable(MessageView):
                 if old & STATE_BITS == READY:
                     self.ready_by_priority[old & PRIORITY_BITS] -= 1
                 self.bytes -= chunk.sizes[index]
-                file = chunk.bury_one(index)
+                file = chunk.mark_one_gone(index)
                 if file is not None:
                     self._lose_piece(file)
                 if not chunk.living or self.many_attempts:
-                    self._buried(chunk, index, index + 1)
-                buried += 1
+                    self._went(chunk, index, index + 1)
+                gone += 1
                 continue
             for chunk, start, stop in self.pieces(run):
                 part = chunk.states[start:stop]
                 self._count(part, -1)
                 if 0 not in part:
-                    buried += self._bury(chunk, start, stop)
+                    gone += self._mark_gone(chunk, start, stop)
                     continue
                 for match in states.RUNS_LIVING.finditer(part):
-                    buried += self._bury(chunk, start + match.start(), start + match.end())
-        return buried
+                    gone += self._mark_gone(chunk, start + match.start(), start + match.end())
+        return gone
 
-    def _bury(self, chunk: Chunk, start: int, stop: int) -> int:
-        size, files = chunk.bury(start, stop)
+    def _mark_gone(self, chunk: Chunk, start: int, stop: int) -> int:
+        size, files = chunk.mark_gone(start, stop)
         self.bytes -= size
         for file in files:
             self._lose_piece(file)
         if not chunk.living or self.many_attempts:
-            self._buried(chunk, start, stop)
+            self._went(chunk, start, stop)
         return stop - start
 
-    def _buried(self, chunk: Chunk, start: int, stop: int) -> None:
+    def _went(self, chunk: Chunk, start: int, stop: int) -> None:
         """What else messages leave behind when they go."""
         if not chunk.living and chunk.number < self.next >> CHUNK_BITS:  # nothing more comes into it
             del self.chunks[chunk.number]

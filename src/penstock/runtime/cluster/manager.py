@@ -1,8 +1,8 @@
 """The internal manager of a cluster over a real store: one of the nodes is elected, and writes the changes that are due.
 
 It decides nothing itself. When a node may manage, when it looks and what it writes is decided in `cluster/manager/`; here it is
-carried out. Losing the office late, or holding it twice for a moment, does no harm, because every write is on condition that
-the entry is still the one that was seen; and nothing is lost with it, because the manager keeps no plans.
+carried out. A node that notices late that another was elected does no harm, because every write is on condition that the entry is
+still the one that was seen; and nothing is lost with it, because the manager keeps no plans.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 
 from penstock.cluster.layout.decoder import capacity_of_key
 from penstock.cluster.layout.view import PREFIX, ClusterView
+from penstock.cluster.manager.candidate import LEASE_MS, MANAGER_ELECTION, Effect, ManagerCandidate
 from penstock.cluster.manager.decide import DEFAULT_SETTINGS
 from penstock.cluster.manager.loop import Write
-from penstock.cluster.manager.office import LEASE_MS, OFFICE, Effect, ManagerOffice
 from penstock.cluster.manager.settings import ManagerSettings
 from penstock.cluster.membership.campaign import Deposed, Elected
 from penstock.cluster.membership.store_requests import Ask, Outcome
@@ -31,7 +31,7 @@ from penstock.metadata.store_asking import StoreQuestions, carry_out
 from penstock.runtime.cluster.capacity_log import CapacityLog
 from penstock.streams.waiting import came
 
-__all__ = ["LEASE_SECONDS", "OFFICE", "Manager"]
+__all__ = ["LEASE_SECONDS", "MANAGER_ELECTION", "Manager"]
 
 LEASE_SECONDS = LEASE_MS / 1000
 SHORTEST_WAIT_SECONDS = 0.001
@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Manager:
-    """A candidate for the office, and its holder once elected.
+    """A candidate, and the manager once elected.
 
     `clock` tells milliseconds, from whenever; it never goes back, and runs at nine tenths of its pace or faster.
     """
@@ -59,7 +59,7 @@ class Manager:
         self._node_name = node_name
         self._clock = clock
         self._lease_seconds = lease_seconds
-        self._office = ManagerOffice(node_name, clock(), settings, round(lease_seconds * 1000))
+        self._office = ManagerCandidate(node_name, clock(), settings, round(lease_seconds * 1000))
         self._capacity_log = CapacityLog(self.view)
         self._questions = StoreQuestions(store, self._answered)
         self._writes: set[asyncio.Task[None]] = set()

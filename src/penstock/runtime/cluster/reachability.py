@@ -21,19 +21,19 @@ from penstock.wire.frames import Frame
 from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
 from penstock.wire.messages import SERVICE
 
-KNOCK_SECONDS = 2.0
-"""A node that has not answered by then counts as one that cannot be reached."""
-MANNERS_SECONDS = 0.5
-"""Who is being asked may finish after another has taken us: an introduction that breaks off looks like a stranger's."""
+ANSWER_SECONDS = 2.0
+"""A node that has not answered by then counts as unreachable."""
+FINISH_SECONDS = 0.5
+"""The other nodes may finish after one has accepted this process: a handshake that breaks off looks like that of a stranger."""
 
 
-async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None) -> None:
+async def check_reachability(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None) -> None:
     """Returns when a node took us, or none could be asked; raises `StrangerError` where some refused and none took us."""
-    knocking = {asyncio.create_task(_knock(node.native, secret, tls)): node for node in nodes}
+    asking = {asyncio.create_task(_ask(node.native, secret, tls)): node for node in nodes}
     refusals: list[str] = []
     try:
-        async with asyncio.timeout(KNOCK_SECONDS):
-            for answered in asyncio.as_completed(knocking):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            for answered in asyncio.as_completed(asking):
                 try:
                     await answered
                 except HandshakeError as error:
@@ -41,35 +41,35 @@ async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls |
                 except (OSError, PenstockError):
                     continue  # nobody is there, or nobody who can be understood
                 else:
-                    await asyncio.wait(knocking, timeout=MANNERS_SECONDS)
+                    await asyncio.wait(asking, timeout=FINISH_SECONDS)
                     return
     except TimeoutError:
         pass
     finally:
-        for task in knocking:
+        for task in asking:
             task.cancel()
-        await asyncio.gather(*knocking, return_exceptions=True)
+        await asyncio.gather(*asking, return_exceptions=True)
     if refusals:
         raise StrangerError(f"the nodes of this cluster refuse this process: {'; '.join(refusals)}")
 
 
-async def _knock(place: str, secret: bytes, tls: ClusterTls | None) -> None:
+async def _ask(place: str, secret: bytes, tls: ClusterTls | None) -> None:
     """Returns when both sides have proven themselves; raises `HandshakeError`, `OSError` and `PenstockError`."""
     address = Address.parse(place, default_port=0)
     try:
         handshake = ClientHandshake(secret, SERVICE, os.urandom(NONCE_BYTES), str(address))
-        knock = FramedConnection(_Nothing(), asyncio.get_running_loop(), handshake)
+        connection = FramedConnection(_Nothing(), asyncio.get_running_loop(), handshake)
         try:
-            await dial(lambda: knock, address.host, address.port, tls)
-            await knock.introduced()
+            await dial(lambda: connection, address.host, address.port, tls)
+            await connection.authenticated()
         finally:
-            knock.abort(ConnectionError("the node has been asked"))
+            connection.abort(ConnectionError("the node has been asked"))
     except HandshakeError as error:
         raise HandshakeError(f"{place}: {error}") from None
 
 
 class _Nothing:
-    """What is behind the introduction: neither side says anything more."""
+    """After the handshake neither side says anything more."""
 
     def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
         pass

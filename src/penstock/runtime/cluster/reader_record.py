@@ -1,4 +1,4 @@
-"""The record of what readers with tickets were sent at a node's door: rows of usage like those of front ends, each about many reads.
+"""The record of what readers with tickets were sent by a node: rows of usage like those of front ends, each about many reads.
 
 A row says what one connection was sent in up to ten seconds. Reads never wait for it: counting is adding, a row goes to the spool
 as those of front ends do, and a task hands the spool on to the log, through the node's own cluster.

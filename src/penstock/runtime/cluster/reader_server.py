@@ -1,9 +1,8 @@
-"""The door of a node for readers who are no members of the cluster: whoever shows a ticket reads the log that it is for.
+"""A node's server for readers who are no members of the cluster: a client with a ticket reads the log that the ticket is for.
 
-The first frame is the ticket, of a fixed length, and nothing else of a stranger is looked at. After it the connection takes
-`ReadLog` of that partition and `Ping`, which go to the node as those of a front end do and are answered the same way.
-No frame that comes in is longer than 512 bytes; who shows nothing in time is cut off, and everybody is when the ticket ends.
-Who is cut off is told nothing: readers who have a front end ask that.
+`wire/reader_session.py` decides what is taken; it goes to the node as the requests of a front end do, and is answered the same way.
+A client that shows no ticket in time is cut off, and every client is when its ticket ends. A client that is cut off is told nothing:
+readers who have a front end ask that.
 """
 
 from __future__ import annotations
@@ -14,30 +13,21 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-import msgspec
-
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.cluster.reader_record import ROW_SECONDS, ReaderRecord, Tally
 from penstock.runtime.cluster.streams import Certified, Listener, listen
 from penstock.runtime.engine.local_link import LOCAL_CONNECTION
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.runtime.native.connection import JOIN_BYTES
-from penstock.wire.frames import Frame, FrameReader, encode_frame
-from penstock.wire.log_messages import ReadLog
-from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Ping, encode_message
-from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
-from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
+from penstock.streams.writing import write_together
+from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, encode_message
+from penstock.wire.read_ticket import TicketError, TicketSeal
+from penstock.wire.reader_session import ReaderSession, ReaderSessions
 from penstock.wire.session_sides import Handler
-from penstock.wire.strangers import Strangers
 
 logger = logging.getLogger(__name__)
 
-FRAME_BYTES = 512
-"""Of what readers say: a ticket, or where to read on."""
-MAX_READERS = 4_096
-MAX_STRANGERS = 256
-"""Those who have not shown a ticket yet: they must not use up the files that the node may open."""
 FIRST_READER = LOCAL_CONNECTION - 1
 """Readers are numbered downwards from here: sockets of members of the cluster count from 1 on."""
 
@@ -48,11 +38,10 @@ _TOO_MANY = encode_message(
         ErrorCode.TOO_MANY_WAITING, "too many reads of this client wait at this node; try again in a moment"
     )
 )
-_read_request = msgspec.msgpack.Decoder(ReadLog | Ping).decode
 
 
 class ReaderTotals(NamedTuple):
-    """What has gone through the door."""
+    """What this server has done."""
 
     readers: int
     """Connected now, with a ticket."""
@@ -68,7 +57,7 @@ class ReaderServer:
     def __init__(
         self,
         driver: Handler,
-        desk: TicketDesk,
+        seal: TicketSeal,
         now_ms: Callable[[], int],
         *,
         hello_timeout_ms: int,
@@ -77,18 +66,14 @@ class ReaderServer:
     ) -> None:
         self.driver = driver
         self.record = record
-        self.desk = desk
         self.now_ms = now_ms
         self.hello_seconds = hello_timeout_ms / 1000
         self.write_buffer_bytes = write_buffer_bytes
-        self._readers: dict[int, Reader] = {}
-        self._strangers: Strangers[Reader] = Strangers(MAX_STRANGERS)
-        self._next = FIRST_READER
+        self.sessions: ReaderSessions[Reader] = ReaderSessions(seal, FIRST_READER)
         self._server: Listener | None = None
         self._refused = 0
         self._sent_bytes = 0
         self._bad = BadConnections(logger)
-        self.waits = ReaderWaits()
         self._closed = False
 
     async def listen(self, listener: socket.socket, tls: Certified | None) -> None:
@@ -98,11 +83,11 @@ class ReaderServer:
     @property
     def totals(self) -> ReaderTotals:
         """What has gone through so far."""
-        return ReaderTotals(len(self._readers), self._refused, self._sent_bytes)
+        return ReaderTotals(len(self.sessions), self._refused, self._sent_bytes)
 
     def write(self, number: int, buffers: list[Buffer]) -> None:
         """What the node answers a reader, if it is still there."""
-        reader = self._readers.get(number)
+        reader = self.sessions.find(number)
         if reader is not None:
             self._sent_bytes += reader.write(buffers)
 
@@ -111,34 +96,29 @@ class ReaderServer:
         self._closed = True
         if self._server is not None:
             self._server.close()
-        for reader in [*self._strangers, *self._readers.values()]:
+        for reader in self.sessions:
             reader.end()
 
     # -- called by readers -----------------------------------------------------------------------------------
 
-    def knocked(self, reader: Reader) -> bool:
-        """Somebody has connected; False where there is no room."""
-        if self._closed or len(self._readers) >= MAX_READERS:
-            return False
-        oldest = self._strangers.enter(reader)
+    def connected(self, reader: Reader) -> None:
+        """A client has connected; raises `TicketError` where there is no room."""
+        if self._closed:
+            raise TicketError("the node stops")
+        oldest = self.sessions.connected(reader)
         if oldest is not None:
             oldest.cut_off("it sent no ticket, and new connections needed room")
-        return True
 
-    def let_in(self, reader: Reader) -> int:
+    def admitted(self, reader: Reader) -> int:
         """It has shown a ticket; returns its number. The node's greeting is the answer to it."""
-        self._strangers.leave(reader)
-        number = self._next
-        self._next -= 1
-        self._readers[number] = reader
+        number = self.sessions.admitted(reader)
         self.driver.connected(number)
         self.driver.handle(number, (Frame(0, memoryview(_HELLO), _NOTHING),))
         return number
 
     def left(self, reader: Reader, number: int) -> None:
         """Its connection is gone."""
-        self._strangers.leave(reader)
-        if self._readers.pop(number, None) is not None:
+        if self.sessions.left(reader, number):
             self.driver.disconnected(number)
 
     def refused(self, peer: str, why: str) -> None:
@@ -157,17 +137,14 @@ class Reader(asyncio.Protocol):
 
     def __init__(self, server: ReaderServer) -> None:
         self._server = server
-        self._frames = FrameReader(FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._ticket: ReadTicket | None = None
         self._tally: Tally | None = None
         """Counts for the record, if its holder's reads are recorded."""
         self._row: asyncio.TimerHandle | None = None
-        self._reads: ReadsUnderWay | None = None
-        """Since it has shown a ticket."""
         self._number = 0
         self._peer = "a client"
+        self._session: ReaderSession
 
     # -- called by the event loop ----------------------------------------------------------------------------
 
@@ -177,8 +154,11 @@ class Reader(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         if name:
             self._peer = str(name[0])
-        if not server.knocked(self):
-            self.cut_off("there are too many")
+        self._session = server.sessions.begin(self._peer)
+        try:
+            server.connected(self)
+        except TicketError as error:
+            self.cut_off(str(error))
             return
         self._transport.set_write_buffer_limits(high=server.write_buffer_bytes)
         connection = transport.get_extra_info("socket")
@@ -192,9 +172,9 @@ class Reader(asyncio.Protocol):
         if self._transport is None:
             return
         try:
-            frames = self._frames.feed(data)
-            if frames and self._ticket is None:
-                self._introduce(frames[0])
+            frames = self._session.feed(data)
+            if frames and self._session.ticket is None:
+                self._take_ticket(frames[0])
                 frames = frames[1:]
             if frames:
                 self._read(frames)
@@ -216,62 +196,38 @@ class Reader(asyncio.Protocol):
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _introduce(self, frame: Frame) -> None:
+    def _take_ticket(self, frame: Frame) -> None:
         server = self._server
         now_ms = server.now_ms()
-        self._ticket = ticket = server.desk.check(frame.head, now_ms)
-        holder = ticket.holder
-        self._reads = server.waits.begin((holder.account, holder.user) if holder is not None else self._peer)
+        ticket = self._session.show(frame, now_ms)
         if self._timer is not None:
             self._timer.cancel()
         seconds = (ticket.until_ms - now_ms) / 1000
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
         if ticket.holder is not None and server.record is not None:
             self._tally = Tally(ticket.holder, self._peer)
-        self._number = server.let_in(self)
+        self._number = server.admitted(self)
 
     def _read(self, frames: Sequence[Frame]) -> None:
-        """Hands on what is within the ticket; raises `TicketError` at the first that is not."""
-        assert self._ticket is not None
-        assert self._reads is not None
-        within: list[Frame] = []
-        for frame in frames:
-            try:
-                request = _read_request(frame.head)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                raise TicketError("its request is not allowed for readers") from None
-            if isinstance(request, ReadLog):
-                if request.queue_id != self._ticket.partition:
-                    raise TicketError("its ticket is for another partition")
-                if request.group:
-                    raise TicketError("only front ends may read for a group")
-            if self._reads.admit(frame.request_id):
-                within.append(frame)
-            else:
-                self._refuse(frame.request_id)
-        if self._tally is not None:
-            self._tally.asked(within)
-        if within:
-            self._server.driver.handle(self._number, within)
-
-    def _refuse(self, request_id: int) -> None:
+        taken, refused = self._session.admit(frames)
         if self._transport is not None:
-            self._transport.write(b"".join(encode_frame(request_id, _TOO_MANY)))
+            for request_id in refused:
+                self._transport.write(b"".join(encode_frame(request_id, _TOO_MANY)))
+        if self._tally is not None:
+            self._tally.asked(taken)
+        if taken:
+            self._server.driver.handle(self._number, taken)
 
     def write(self, buffers: list[Buffer]) -> int:
         """Sends answers; returns how many bytes they have."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return 0
-        if self._reads is not None:
-            self._reads.answered(buffers)
+        self._session.answered(buffers)
         if self._tally is not None and self._tally.answered(buffers, self._server.now_ms()):
             self._row = asyncio.get_running_loop().call_later(ROW_SECONDS, self._write_row)
         size = sum(map(len, buffers))
-        if size <= JOIN_BYTES:
-            transport.write(b"".join(buffers))
-        else:
-            transport.writelines(buffers)
+        write_together(transport, buffers, size)
         return size
 
     def _write_row(self) -> None:
@@ -294,6 +250,5 @@ class Reader(asyncio.Protocol):
         if transport is not None:
             transport.abort()
             self._write_row()
-            if self._reads is not None:
-                self._reads.end()
+            self._session.end()
             self._server.left(self, self._number)

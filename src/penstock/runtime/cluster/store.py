@@ -21,14 +21,12 @@ from penstock.runtime.cluster.streams import dial
 from penstock.runtime.cluster.tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.processes.listening import SettingError, StrangerError
-from penstock.wire.backoff import STORE_ABSENT_SECONDS
+from penstock.wire.backoff import STORE_ABSENT_SAID_SECONDS, STORE_ABSENT_SECONDS, Reminders
 
 logger = logging.getLogger(__name__)
 
 SLOW_SECONDS = 1.5
 """Who starts a process by hand hears after so long why nothing happens yet."""
-SAID_AGAIN_SECONDS = 30.0
-"""How often the log says that the metadata is still away."""
 
 
 async def open_cluster_store(
@@ -77,10 +75,10 @@ async def _open(
     url: str, secret: bytes, tls: ClusterTls | None, pause: Callable[[float], Awaitable[None]]
 ) -> MetadataStore:
     clock = asyncio.get_running_loop().time
-    said: float | None = None
+    reminders = Reminders(STORE_ABSENT_SAID_SECONDS)
     while True:
         try:
-            if said is not None:
+            if reminders.any_yet:
                 return await open_metadata_store(url, secret, partial(dial, tls=tls))
             with telling_of_a_wait(url):
                 return await open_metadata_store(url, secret, partial(dial, tls=tls))
@@ -89,8 +87,7 @@ async def _open(
         except StoreRefusedError as error:
             raise StrangerError(str(error)) from None
         except StoreUnavailableError as error:
-            if said is None or clock() >= said + SAID_AGAIN_SECONDS:
-                said = clock()
+            if reminders.is_due(clock()):
                 logger.warning(
                     "cannot reach the cluster's metadata at %(store)s; waiting until it answers: %(error)s",
                     {"store": without_password(url), "error": error},

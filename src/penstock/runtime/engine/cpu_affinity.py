@@ -30,7 +30,7 @@ class Sample(NamedTuple):
     """Where the event loop's thread ran last."""
 
 
-class Placement:
+class AffinityChoice:
     """Is shown samples, one look after the other, and says what to do."""
 
     def __init__(self) -> None:

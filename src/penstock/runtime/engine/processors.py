@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from penstock.config.processors import Processors, format_processors
-from penstock.runtime.engine.cpu_affinity import Placement, Sample
+from penstock.runtime.engine.cpu_affinity import AffinityChoice, Sample
 from penstock.runtime.processes.listening import StartError
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class SharedProcessor:
         """To be made on the event loop's thread; `partners` are ids that the kernel gave to threads."""
         self._loop_thread = threading.get_native_id()
         self._partners = partners
-        self._placement = Placement()
+        self._placement = AffinityChoice()
         self._allowed: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
 

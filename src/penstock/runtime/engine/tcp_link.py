@@ -166,7 +166,7 @@ class TcpLink:
         try:
             async with asyncio.timeout(GREETING_SECONDS):
                 await dial(lambda: connection, self._address.host, self._address.port, self._tls)
-                await connection.introduced()
+                await connection.authenticated()
                 self._check_alive(connection)
                 welcome = await self._greeted(connection)
                 self._check_alive(connection)

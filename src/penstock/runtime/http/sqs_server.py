@@ -106,7 +106,7 @@ class SqsServer:
 
 
 def bind_sqs_server(config: SqsServerConfig, has_users: bool) -> tuple[socket.socket, Address]:
-    """The socket of a front door, and where it is; raises `StartError`."""
+    """The socket of an SQS server, and its address; raises `StartError`."""
     assert config.sqs_listen is not None
     check_users(config.sqs_listen, has_users)
     listener = bind(config.sqs_listen, "--sqs-listen")
@@ -120,7 +120,7 @@ async def open_sqs_server(
     shared: SharedServices,
     bound: tuple[socket.socket, Address],
 ) -> SqsServer:
-    """A front door that listens; raises `StartError`, and lets go of its socket then."""
+    """An SQS server that listens; raises `StartError`, and lets go of its socket then."""
     assert config.sqs_listen is not None
     turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
     listener, address = bound

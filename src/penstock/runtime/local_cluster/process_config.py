@@ -82,7 +82,7 @@ def _shared(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) ->
 
 
 def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
-    # A cluster that was planned before there were readers' doors goes on without.
+    # A cluster that was planned before nodes had ports for readers goes on without.
     reader = {"node": {"reader_listen": planned.address("reader")}} if "reader" in planned.ports else {}
     return {
         "cluster": {

@@ -11,6 +11,7 @@ from types import FrameType
 
 import msgspec
 
+from penstock.cluster.local.restarts import Restarts
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.running import identified, is_alive
 from penstock.runtime.processes.stop_flag import StopFlag
@@ -18,8 +19,6 @@ from penstock.runtime.processes.stop_flag import StopFlag
 LOOK_SECONDS = 0.3
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """From the keyboard, from whoever started us, and when the terminal is closed."""
-RESTART_PAUSES = 3
-"""A process that dies again at once is started again after so many looks, not at every one."""
 
 
 class Watcher:
@@ -30,8 +29,7 @@ class Watcher:
         self._tell = tell
         self._supervise = supervise
         self._interrupted = StopFlag()
-        self._told: set[tuple[str, int]] = set()
-        self._pauses: dict[str, int] = {}
+        self._restarts = Restarts(supervise=supervise)
 
     def run(self) -> bool:
         """Watches; True where it was interrupted, so that everything is still to be stopped."""
@@ -56,18 +54,14 @@ class Watcher:
             planned = state.plan.find(name)
             if planned is None or is_alive(process):
                 continue
-            if (name, process.process) not in self._told:
-                self._told.add((name, process.process))
+            verdict = self._restarts.found_dead(name, process.process)
+            if verdict.report:
                 again = "" if self._supervise else f"; `penstock cluster start {name}` brings it back"
                 self._tell(f"{name} has died{again}; its log is {self._cluster.log_of(planned)}")
-            if self._supervise:
+            if verdict.start:
                 self._bring_back(name)
 
     def _bring_back(self, name: str) -> None:
-        if self._pauses.get(name, 0) > 0:
-            self._pauses[name] -= 1
-            return
-        self._pauses[name] = RESTART_PAUSES
         try:
             self._cluster.start(name)
         except StartFailedError as error:

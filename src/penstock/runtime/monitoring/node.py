@@ -37,7 +37,7 @@ GROUPS_A_PAGE = 1_000
 Usage = Callable[[], UsageTotals]
 """What became of the record of requests so far."""
 Readers = Callable[[], ReaderTotals]
-"""What has gone through the node's door for readers."""
+"""What the node's server for readers has done."""
 
 
 class NodeSight:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from penstock.cluster.layout.entries import NodeEntry
 from penstock.config.address import Address
 from penstock.model.errors import PenstockError
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.engine.tcp_link import TcpLink
 from penstock.steps.step import Reply
@@ -26,7 +26,7 @@ Lags = dict[int, dict[str, int]]
 async def read_lags(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None = None) -> Lags:
     """What the primaries among these nodes say now; raises `StrangerError` where they refuse us."""
     nodes = list(nodes)
-    await introduce(nodes, secret, tls)
+    await check_reachability(nodes, secret, tls)
     answers = await asyncio.gather(*(_ask_in_time(node, secret, tls) for node in nodes))
     return {partition: behind for answer in answers for partition, behind in answer.items()}
 

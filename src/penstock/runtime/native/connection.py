@@ -7,18 +7,15 @@ import socket
 from collections.abc import Sequence
 from typing import cast
 
-from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.runtime.http.peer import is_secure, peer_of
 from penstock.runtime.http.tls import shown_in
 from penstock.runtime.native.proxy_headers import client_of
 from penstock.sqs.protocols.http import Peer
+from penstock.streams.writing import write_together
 from penstock.wire.client_session import ClientSession
 from penstock.wire.client_sessions import ClientSessions
 from penstock.wire.proxy_protocol import ProxyHeader
-
-JOIN_BYTES = 16 * limits.KIBIBYTE
-"""Answers smaller than this are joined into one write: copying is cheaper than a vector of small pieces."""
 
 
 class Connection(asyncio.Protocol):
@@ -121,12 +118,7 @@ class Connection(asyncio.Protocol):
             return
         size = sum(map(len, buffers))
         self.session.written(size)
-        if len(buffers) == 1:
-            transport.write(buffers[0])
-        elif size <= JOIN_BYTES:
-            transport.write(b"".join(buffers))
-        else:
-            transport.writelines(buffers)
+        write_together(transport, buffers, size)
 
     def close(self) -> None:
         """Closes when everything written has been sent."""

@@ -1,4 +1,4 @@
-"""The native protocol's sockets with the door behind them: put together here for a node's driver and a cluster's gateway."""
+"""The native protocol's sockets with the native guard behind them: put together here for a node's driver and a cluster's gateway."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.sqs.protocols.http import Peer
 
 
 class NativeSockets:
-    """See `Outside`: a server's connections, for the door."""
+    """See `Outside`: a server's connections, for the native guard."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -137,7 +137,7 @@ def make_native_guard(
     failed_signatures: int | None,
     now_ms: Callable[[], int],
 ) -> NativeGuard:
-    """The door of a server that listens there; its `inside` is still to be set."""
+    """The native guard of a server that listens there; its `inside` is still to be set."""
     authentication = Authentication(
         shared.users,
         shared.home,

@@ -1,4 +1,4 @@
-"""A broker: a node over a real directory, its driver, its server and its front door, in a written order.
+"""A broker: a node over a real directory, its driver, its native server and its SQS server, in a written order.
 
 Opening:
   1. its socket is bound, not yet listening: a port in use is found before anything is read. Others than this machine may
@@ -6,12 +6,12 @@ Opening:
   2. the directory is taken and locked, the journal is replayed
   3. the driver starts its threads, and the clock its own where a daemon keeps the time
   4. users and other metadata are read
-  5. the record of usage begins; the front door opens (see there), and the one for monitoring, linked to the node without
+  5. the record of usage begins; the SQS server opens (see there), and the one for monitoring, linked to the node without
      a socket
-  6. the server listens, with the native protocol's door behind it: the first request finds everything in place
+  6. the server listens, with the native guard behind it: the first request finds everything in place
 
 Closing:
-  1. monitoring and the front door close: their requests are finished while the node is still there
+  1. monitoring and the SQS server close: their requests are finished while the node is still there
   2. the listening socket is closed, requests are no longer read; the record of usage is handed on to its log
   3. what was handled is flushed and answered; jobs under way end
   4. the node is closed: its journal is marked as closed well
@@ -27,12 +27,10 @@ import asyncio
 import random
 import secrets
 from collections.abc import Callable
-from typing import TypeVar
 
 from penstock import __version__
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.backend.node.node import Environment, Node
-from penstock.backend.node.opening import OpeningReport
 from penstock.config.address import Address
 from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
@@ -52,6 +50,7 @@ from penstock.runtime.monitoring.process_usage import process_usage
 from penstock.runtime.native.entrance import CatalogueNames, make_native_guard
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls, native_certificate, native_url
+from penstock.runtime.processes.driven_node import AnyNode, DrivenNode
 from penstock.runtime.processes.listening import StartError, bind, check_users
 from penstock.runtime.processes.shared_services import SharedServices, open_shared_services
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
@@ -64,10 +63,8 @@ LAST_ANSWERS_SECONDS = 5.0
 """How long clients get to read their last answers when the server stops."""
 THREADS_SECONDS = 10.0
 
-AnyNode = TypeVar("AnyNode", bound=Node)
 
-
-class Broker:
+class Broker(DrivenNode[Node, Driver]):
     """Everything that runs, in one object; made by `open_broker`."""
 
     cluster_tls: ClusterTls | None = None
@@ -83,14 +80,13 @@ class Broker:
         address: Address,
         native_tls: NativeTls | None = None,
     ) -> None:
+        super().__init__(node, driver)
         self._disk = disk
         self.native_tls = native_tls
         """What is shown to native clients, if they are spoken to over TLS."""
         self.link = LocalLink(driver, asyncio.get_running_loop())
         """The way of everything in this process to the node."""
-        self._node = node
         self._node_clock = node_clock
-        self._driver = driver
         self._server = server
         self.shared: SharedServices | None = None
         """Users, and the record of usage."""
@@ -105,25 +101,6 @@ class Broker:
     def url(self) -> str:
         """What `penstock.connect` takes."""
         return native_url(self.address, self.native_tls)
-
-    @property
-    def report(self) -> OpeningReport:
-        """What recovery found."""
-        return self._node.opening_report
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped by itself, if it did."""
-        return self._driver.failure
-
-    @property
-    def partner_threads(self) -> tuple[int, ...]:
-        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
-        return (self._driver.flush_thread_id,)
-
-    async def ended(self) -> None:
-        """Returns when the node has failed or was closed."""
-        await self._driver.ended.wait()
 
     async def close(self) -> None:
         """Stops in the order written above; a broker that has failed only lets go."""
@@ -170,7 +147,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         trusted_proxies=config.native_trusted_proxies,
     )
     loop = asyncio.get_running_loop()
-    doors: list[NativeGuard] = []
+    guards: list[NativeGuard] = []
 
     def congestion_changed(congested: bool) -> None:
         server.congestion_changed(congested)
@@ -184,7 +161,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         broker.link.close("the server has failed")
 
     def write(connection: int, buffers: list[Buffer]) -> None:
-        doors[0].write(connection, buffers)
+        guards[0].write(connection, buffers)
 
     driver = Driver(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
     address = Address(config.listen.host, listener.getsockname()[1])
@@ -205,7 +182,7 @@ async def open_broker(config: ServeConfig) -> Broker:
             server, shared, names, config.listen, config.sqs_failed_signatures, clock.now_ms
         )
         guard.inside = driver
-        doors.append(guard)
+        guards.append(guard)
         await server.start(guard, listener)
     except BaseException:
         listener.close()

@@ -1,6 +1,6 @@
 """A front end of a cluster: SQS and the native protocol in one process, the router behind both.
 
-Opening: the metadata is read, the nodes are looked for, the front door and the gateway listen. Closing goes the other
+Opening: the metadata is read, the nodes are looked for, the SQS server and the gateway listen. Closing goes the other
 way round: what was read is finished while the nodes can still be asked.
 """
 
@@ -21,7 +21,7 @@ from penstock.routing.context import ReadOffer
 from penstock.runtime.clocks.clock import WallClock
 from penstock.runtime.cluster.link.cluster_link import ClusterLink
 from penstock.runtime.cluster.link.gateway import NativeGateway, bind_gateway, open_gateway
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.cluster.store import (
     cluster_certificate,
     cluster_secret,
@@ -38,7 +38,7 @@ from penstock.runtime.native.tls import NativeTls, native_certificate, native_ur
 from penstock.runtime.processes.listening import SettingError
 from penstock.runtime.processes.shared_services import SharedServices, shared_services
 from penstock.runtime.processes.user_keys import open_user_keys
-from penstock.wire.read_ticket import TicketDesk
+from penstock.wire.read_ticket import TicketSeal
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for a node; without any, requests are answered with 503 until one is found."""
@@ -161,12 +161,12 @@ async def open_cluster_front_end(
             now_ms=clock.now_ms,
             replicas=config.frontend_replicas,
             offer=ReadOffer(
-                TicketDesk(secret),
+                TicketSeal(secret),
                 lambda: tls.authority if tls is not None else "",
                 lambda host: tls.name_for_readers(host) if tls is not None else "",
             ),
         )
-        await introduce(link.map.nodes.values(), secret, tls)
+        await check_reachability(link.map.nodes.values(), secret, tls)
         try:
             async with asyncio.timeout(FIRST_CONTACT_SECONDS):
                 await link.found()

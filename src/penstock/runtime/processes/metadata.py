@@ -17,7 +17,7 @@ from penstock.metadata.store.etcd import EtcdStore
 from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.runtime.cluster import streams as cluster_streams
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.cluster.store_guard import warn_of_unguarded_store
 from penstock.runtime.cluster.streams import dial
 from penstock.runtime.cluster.tls import ClusterTls, cluster_tls
@@ -108,7 +108,7 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
         async with asyncio.timeout(FIRST_CONTACT_SECONDS):
             await server.follower.ready.wait()
             await server.registration.registered.wait()
-            await _introduce(store, secret, tls)
+            await _check_reachability(store, secret, tls)
     except TimeoutError:
         pass  # the server has said so in the log, and goes on looking
     except StartError:
@@ -121,9 +121,9 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
     return service
 
 
-async def _introduce(store: EtcdStore, secret: bytes, tls: ClusterTls | None) -> None:
+async def _check_reachability(store: EtcdStore, secret: bytes, tls: ClusterTls | None) -> None:
     try:
         nodes = await store.list(NODES)
     except StoreUnavailableError:
         return  # nobody can be asked
-    await introduce(list(nodes_in(nodes.entries)), secret, tls)
+    await check_reachability(list(nodes_in(nodes.entries)), secret, tls)

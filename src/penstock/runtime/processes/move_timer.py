@@ -6,15 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from penstock.frontend.move_tasks.mover import Mover
+from penstock.frontend.move_tasks.mover import SOONEST_MS, Mover
 from penstock.frontend.move_tasks.task import PREFIX
 from penstock.frontend.services import Services
 from penstock.metadata.store.interface import Change
 from penstock.steps.runner import StepRunner
 
 logger = logging.getLogger(__name__)
-
-LONGEST_PAUSE_SECONDS = 60.0
 
 
 class MoveTimer:
@@ -38,19 +36,18 @@ class MoveTimer:
 
     def _changed(self, change: Change) -> None:
         # Not at once: the mover may hear of the change after us.
-        self._set(0.0)
+        self._set(SOONEST_MS)
 
     def _come_again(self) -> None:
-        next_ms = self._mover.next_ms()
-        if next_ms is not None:
-            self._set((next_ms - self._now_ms()) / 1000)
+        pause_ms = self._mover.pause_ms(self._now_ms())
+        if pause_ms is not None:
+            self._set(pause_ms)
 
-    def _set(self, seconds: float) -> None:
+    def _set(self, pause_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if not self._closed:
-            pause = min(max(seconds, 0.001), LONGEST_PAUSE_SECONDS)
-            self._timer = self._loop.call_later(pause, self._run)
+            self._timer = self._loop.call_later(pause_ms / 1000, self._run)
 
     def _run(self) -> None:
         now_ms = self._now_ms()

@@ -6,7 +6,7 @@ Opening:
   3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
   4. the native protocol listens, and the port for readers with tickets where there is one: whoever asks is told `not-primary`
      until the layout says otherwise
-  5. the node stands for the office of the cluster's manager
+  5. the node stands for election as the cluster's manager
 
 Closing goes the other way round: the node first hands over what it leads, so that nobody has to be elected, and leaves the
 layout, so that others do not wait for it while it finishes.
@@ -21,7 +21,6 @@ import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.backend.node.opening import OpeningReport
 from penstock.cluster.layout.decoder import nodes_in, partitions_in
 from penstock.cluster.layout.entries import (
     NODES,
@@ -47,7 +46,7 @@ from penstock.runtime.cluster.peers.layout_follower import LayoutFollower
 from penstock.runtime.cluster.peers.peer_links import PeerLinks
 from penstock.runtime.cluster.peers.registration import Registration
 from penstock.runtime.cluster.peers.shutdown import shut_down
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.cluster.reader_record import ReaderRecord
 from penstock.runtime.cluster.reader_server import ReaderServer
 from penstock.runtime.cluster.store import cluster_certificate, cluster_secret, open_cluster_store
@@ -62,15 +61,16 @@ from penstock.runtime.monitoring.node import NodeSight
 from penstock.runtime.native.server import Server
 from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
+from penstock.runtime.processes.driven_node import DrivenNode
 from penstock.runtime.processes.listening import SettingError, StartError, bind
-from penstock.wire.read_ticket import TicketDesk
+from penstock.wire.read_ticket import TicketSeal
 
 logger = logging.getLogger(__name__)
 
 PRODUCER_BITS = 62
 
 
-class ClusterNode:
+class ClusterNode(DrivenNode[ReplicatedNode, ClusterDriver]):
     """Everything of `penstock node run`; made by `open_cluster_node`."""
 
     sqs_server: SqsServer | None = None
@@ -101,6 +101,7 @@ class ClusterNode:
         address: Address,
         peers_address: Address,
     ) -> None:
+        super().__init__(node, driver)
         self.name = name
         self.address = address
         self.peers_address = peers_address
@@ -111,34 +112,13 @@ class ClusterNode:
         """Sends what becomes of messages to its log."""
         self.links = links
         self.mirror = MetadataMirror(store)
-        self._node = node
         self._disk = disk
         self._node_clock = node_clock
-        self._driver = driver
         self._server = server
         self._store = store
         self._follower: LayoutFollower | None = None
         self._manager: Manager | None = None
         self._tasks: list[asyncio.Task[None]] = []
-
-    @property
-    def report(self) -> OpeningReport:
-        """What recovery found."""
-        return self._node.opening_report
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped by itself, if it did."""
-        return self._driver.failure
-
-    @property
-    def partner_threads(self) -> tuple[int, ...]:
-        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
-        return (self._driver.flush_thread_id,)
-
-    async def ended(self) -> None:
-        """Returns when the node has failed or was closed."""
-        await self._driver.ended.wait()
 
     async def join(self, registration: Registration, now_ms: WallNow) -> None:
         """Takes the node's place in the layout."""
@@ -218,7 +198,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     listener, peers_listener, *reader_listener = listeners = _bind_all(wanted)
     try:
         known = await _known_entries(store)
-        await introduce([entry for entry in known[0] if entry.node != name], secret, tls)
+        await check_reachability([entry for entry in known[0] if entry.node != name], secret, tls)
         disk, node, clock, node_clock = open_engine(
             config,
             lambda store, environment, now_ms: ReplicatedNode(
@@ -282,7 +262,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         service.reader_record = ReaderRecord(f"{disk.directory}/usage", name)
         service.readers = ReaderServer(
             driver,
-            TicketDesk(secret),
+            TicketSeal(secret),
             clock.now_ms,
             hello_timeout_ms=config.hello_timeout_ms,
             write_buffer_bytes=config.write_buffer_bytes,
@@ -328,13 +308,13 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         await service.join(registration, clock.now_ms)
         if service.reader_record is not None:
             service.reader_record.start(make_link())
-        door = service.readers
+        readers = service.readers
         service.link = LocalLink(driver, loop)
         sight = NodeSight(
             service.link,
             clock,
             usage=service.reader_record.totals if service.reader_record is not None else None,
-            readers=(lambda: door.totals) if door is not None else None,
+            readers=(lambda: readers.totals) if readers is not None else None,
         )
         service.monitoring = await open_monitoring(config, sight)
     except BaseException:

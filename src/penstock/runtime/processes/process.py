@@ -142,8 +142,8 @@ def run_metadata_server(config: MetadataServerConfig, announce: Callable[[Metada
 
 def run_node(config: NodeConfig, announce: Callable[[ClusterNode], None]) -> int:
     """The same for a node of a cluster."""
-    from penstock.runtime.cluster.reader_server import MAX_READERS
     from penstock.runtime.processes.node import open_cluster_node  # a single server needs none of it
+    from penstock.wire.reader_session import MAX_READERS
 
     set_up_logging(config.log_level, config.log_format)
     readers = MAX_READERS if config.reader_listen is not None else 0

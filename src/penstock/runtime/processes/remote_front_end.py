@@ -1,4 +1,4 @@
-"""A front end of its own: the front door in one process, the node it asks in another."""
+"""A front end of its own: the SQS server in one process, the node it asks in another."""
 
 from __future__ import annotations
 

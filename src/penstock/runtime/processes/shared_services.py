@@ -1,6 +1,6 @@
-"""What all doors of a process share: users and other metadata, and the record of usage.
+"""What the SQS server and the native guard of a process share: users and other metadata, and the record of usage.
 
-Opened before the doors, with the metadata read and the master key loaded; the record of usage begins when the engine can be
+Opened before them, with the metadata read and the master key loaded; the record of usage begins when the engine can be
 asked. Closed after them: first the record is handed on to its log, while the engine is there; what is recorded after that
 stays in its directory for the next process.
 """
@@ -49,9 +49,9 @@ class SharedServices:
         self.users = UserDirectory(mirror.cache, keys.master, keys.seen_number, keys.noting())
         self.home = DefaultAccount(config.sqs_account, config.sqs_region)
         self.queues = QueueDirectory(self.home, mirror.cache)
-        """For doors that only ask for policies."""
+        """For a server that only asks for policies."""
         self.throttle = Throttle(mirror.cache)
-        """One for all doors: whoever comes through two of them has one limit."""
+        """One for all servers: a user has one limit, also over two protocols."""
         self.link_secret = keys.master.derived("link 1")
         """What front ends of one server know, and nobody else."""
         self._usage: UsageCollector | None = None

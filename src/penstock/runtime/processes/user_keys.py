@@ -30,12 +30,11 @@ from penstock.metadata.store.interface import (
     StoreUnavailableError,
     VersionConflictError,
 )
+from penstock.metadata.users.register import FIRST_SEAL_WRITES, WriteTurns
 from penstock.metadata.users.seen_register import SeenRegister
 from penstock.metadata.users.users import KEYS, USERS
 from penstock.runtime.processes.listening import StartError
 from penstock.wire.backoff import STORE_ABSENT_SECONDS
-
-ATTEMPTS = 5
 
 _logger = logging.getLogger(__name__)
 
@@ -115,12 +114,13 @@ async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> Non
     if found.register is not None or not found.unsealed:
         return
     _check_rights(file)
-    for attempt in range(ATTEMPTS):
+    turns = WriteTurns(FIRST_SEAL_WRITES)
+    while True:
         try:
             await sealing.seal_users(store, keys.master, found, _now_ms, keys.seen)
             break
         except VersionConflictError:  # another process of the same server is about it
-            if attempt == ATTEMPTS - 1:
+            if not turns.lost():
                 raise StartError(f"another process keeps changing the users in {file}: try again") from None
             found = await sealing.look(store, keys.master)
             if found.register is not None:

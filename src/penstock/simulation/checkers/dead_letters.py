@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from penstock.simulation.checkers.endings import dies_properly, ending_of
 from penstock.simulation.history import History
-from penstock.simulation.message_history import DeliveredMessage, QueueLife, SourcePlace
+from penstock.simulation.message_history import DeliveredMessage, MovedFrom, QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "I6"
@@ -74,7 +74,7 @@ def _too_often(delivery: DeliveredMessage, history: History) -> Iterator[Violati
             f"{delivery.sequence} of queue {delivery.life.name!r} was received {delivery.receive_count} times, it "
             f"should have moved after {most}",
         )
-    source: SourcePlace | None = delivery.source
+    source: MovedFrom | None = delivery.source
     if source is not None and source.reason == "max-receives" and source.receive_count == 0:
         yield Violation(
             NAME, delivery.arrived_ms, f"{delivery.sequence} of queue {delivery.life.name!r} died unreceived"

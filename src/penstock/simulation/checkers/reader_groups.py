@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.model.records import LogCut, NumbersSkipped, Purged, decode_record
 from penstock.simulation.history import History
-from penstock.simulation.log_history import GroupPlace, GroupSeek, Joined, OffsetCommit
+from penstock.simulation.log_history import GroupSeek, Joined, OffsetCommit, ReaderIdentity
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.violation import Violation
 
@@ -76,7 +76,7 @@ def _owners(memberships: list[Joined]) -> Iterator[Violation]:
             )
 
 
-def _stale(place: GroupPlace, asked_ms: int, what: str, memberships: list[Joined]) -> Iterator[Violation]:
+def _stale(place: ReaderIdentity, asked_ms: int, what: str, memberships: list[Joined]) -> Iterator[Violation]:
     """Whether somebody had learned of a later generation before this was asked, or this member never had the share."""
     if not place.member:  # who commits for a group without members has no generation
         return

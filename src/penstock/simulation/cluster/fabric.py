@@ -62,8 +62,8 @@ class Fabric:
         for one in self._names:
             for other in self._names:
                 if one < other:
-                    door = _Listener(self._machines[other], one)
-                    self._pairs[one, other] = CutNetwork(schedule, random, door)
+                    listener = _Listener(self._machines[other], one)
+                    self._pairs[one, other] = CutNetwork(schedule, random, listener)
                     self._dial((one, other))
 
     def slow(self, latency_ms: tuple[int, int]) -> None:

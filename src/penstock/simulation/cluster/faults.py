@@ -19,7 +19,7 @@ from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, ClockStep, History
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Schedule, recur
 from penstock.simulation.trace import Trace
 from penstock.storage.errors import StorageError
 
@@ -93,7 +93,7 @@ class ClusterFaults:
             (plan.turn_pauses_ms, self._on_one(self._inside.pause_in_turn)),
         ):
             if every_ms:
-                self._plan(every_ms, fault)
+                recur(self._schedule.after, self._random, every_ms, fault, lambda: self._over)
 
     def heal(self) -> None:
         """No more faults: everybody runs, reaches everybody, and has room."""
@@ -116,14 +116,6 @@ class ClusterFaults:
             machine.resume()
             if not machine.is_up:
                 self._boot(machine)
-
-    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
-        def strike() -> None:
-            if not self._over:
-                fault()
-                self._plan(every_ms, fault)
-
-        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     def _on_one(self, fault: Callable[[ClusterMachine], None]) -> Callable[[], None]:
         return lambda: fault(self._random.choice(self._machines))

@@ -66,7 +66,7 @@ class ClusterMachine(Machine):
         self.time = time
         self._metadata = metadata
         self.pauses_before_asking_ms: list[int] = []
-        """For how long the machine stands still when the process is about to ask the store next for a lease or an office."""
+        """For how long the machine stands still when the process is about to ask the store next for a lease or an election."""
         self.pauses_before_writing_ms: list[int] = []
         """The same before it writes the layout, as the manager or for a partition."""
         self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]

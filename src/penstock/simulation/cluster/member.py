@@ -65,7 +65,7 @@ class Member:
         self._observer = observer
         self._name = name = host.name
         self.ended = False
-        self.office: SimulatedManager | None = None
+        self.manager: SimulatedManager | None = None
         entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms, records=KINDS)
         self._lease = NodeLease(entry, times.now_ms)
         self._layout = NodeLayout(name, times.now_ms)
@@ -128,7 +128,7 @@ class Member:
                         )  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.Registered():
-                    self.office = SimulatedManager(
+                    self.manager = SimulatedManager(
                         self._name,
                         self.mirror,
                         self._times,
@@ -218,8 +218,8 @@ class Member:
         self._left = left
         self._shutdown = shutdown = Shutdown(self._name, now_ms)
         self._shutdown_alarm = Alarm(self._times, shutdown.next_ms, lambda: self._do(self._tick_shutdown))
-        if self.office is not None:
-            self.office.resign()
+        if self.manager is not None:
+            self.manager.resign()
         self._keep(self._lease.say_leaving(now_ms))
         if not self._lease.is_registered:
             shutdown.leaving_said(now_ms)
@@ -244,7 +244,7 @@ class Member:
         for entry, version in shutdown.tick(self._times.now_ms, partitions, living, drained):
             self._hand_over(shutdown, entry.partition, encode(entry), version)
         if shutdown.is_over:
-            self._trace.add(self._name, f"leaves: {shutdown.trouble or 'everything is handed over'}")
+            self._trace.add(self._name, f"leaves: {shutdown.failure or 'everything is handed over'}")
             self._keep(self._lease.leave())
             self._left()
         else:

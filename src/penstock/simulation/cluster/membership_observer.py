@@ -3,7 +3,7 @@
 | checker | promise |
 |---|---|
 | lease | a node acknowledges alone (`async`) only while its entry, of this life, stands in the store |
-| manager | a node writes as the manager only while the office's entry is the one it made; what it decided changes the version of the entry that it knew, or nothing |
+| manager | a node writes as the manager only while the election's entry is the one it made; what it decided changes the version of the entry that it knew, or nothing |
 | lives | every lease of a node is another life: an entry under another lease has a later `started_ms` |
 | I11 | see `layout_history` and `queue_answers`; and what a follower of the store hears of a key is what the store had at that version, in the order of versions, and in the end what the store has |
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.cluster.layout.entries import NODES, decode_node, node_key
-from penstock.cluster.manager.office import OFFICE
-from penstock.cluster.membership.campaign import OFFICES
+from penstock.cluster.manager.candidate import MANAGER_ELECTION
+from penstock.cluster.membership.campaign import ELECTIONS
 from penstock.cluster.membership.store_requests import ABSENT, Delete, Put, Request
 from penstock.replication.interface import Need
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
@@ -77,7 +77,7 @@ class MembershipObserver:
     def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
         """A node asks for what it decided as the manager, when it knew the entry at a version."""
         self._decided[id(request)] = (name, request, known)
-        found = self._metadata.entries.get(OFFICES + OFFICE)
+        found = self._metadata.entries.get(ELECTIONS + MANAGER_ELECTION)
         if found is None or found.version != epoch:
             holder = found.value.decode() if found is not None else "nobody"
             self._violated("manager", f"{name} decides as the manager since {epoch}, and {holder} is")

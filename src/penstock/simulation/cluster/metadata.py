@@ -63,7 +63,7 @@ class _Lease:
 
 
 @dataclass(slots=True)
-class Trouble:
+class StoreFault:
     """What is wrong between the store and somebody who asks it."""
 
     slow_ms: int = 0
@@ -96,7 +96,7 @@ class SimulatedMetadata:
         """Rises with every change, and with every lease."""
         self.away = False
         self.unreachable_from: set[str] = set()
-        self.troubles: dict[str, Trouble] = {}
+        self.faults: dict[str, StoreFault] = {}
         """By who asks."""
         self.unheard: tuple[str, str] | None = None
         """Who asks in vain to write which key, for as long as somebody hunts (`targeted_stops.py`)."""
@@ -123,7 +123,7 @@ class SimulatedMetadata:
         reads: bool = False,
     ) -> None:
         """Carries an operation there and its result back; None: nobody knows."""
-        trouble, is_told = self.troubles.get(who), False
+        fault, is_told = self.faults.get(who), False
 
         def tell(result: Result | None) -> None:
             nonlocal is_told
@@ -132,16 +132,16 @@ class SimulatedMetadata:
                 done(result)
 
         def arrive() -> None:
-            is_lost = trouble is not None and self._random.random() < trouble.loses_requests
+            is_lost = fault is not None and self._random.random() < fault.loses_requests
             if is_lost or not self.reaches(who):
                 self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
                 return
             result = operation()
-            if trouble is not None and not reads and self._random.random() < trouble.loses_answers:
+            if fault is not None and not reads and self._random.random() < fault.loses_answers:
                 self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
             else:
-                back_ms = trouble.back_ms if trouble is not None else 0
-                self._schedule.after(self._delay_ms(trouble) + back_ms, lambda: leave(result))
+                back_ms = fault.back_ms if fault is not None else 0
+                self._schedule.after(self._delay_ms(fault) + back_ms, lambda: leave(result))
 
         def leave(result: Result) -> None:
             if self.reaches(who):
@@ -149,8 +149,8 @@ class SimulatedMetadata:
             else:
                 self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
 
-        self._schedule.after(self._delay_ms(trouble), arrive)
-        if trouble is not None and trouble.slow_ms:
+        self._schedule.after(self._delay_ms(fault), arrive)
+        if fault is not None and fault.slow_ms:
             self._schedule.after(self._random.choice(_PATIENCE_MS), lambda: tell(None))
 
     def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
@@ -193,10 +193,10 @@ class SimulatedMetadata:
                     return Done(self.version)
                 return Done(ABSENT) if self._is_so(key, version) else Conflict()
 
-    def _delay_ms(self, trouble: Trouble | None = None) -> int:
+    def _delay_ms(self, fault: StoreFault | None = None) -> int:
         delay_ms = self._random.choice((0, 1, 1, 2, 2, 3, 15))
-        if trouble is not None and trouble.slow_ms:
-            delay_ms += self._random.randint(0, trouble.slow_ms)
+        if fault is not None and fault.slow_ms:
+            delay_ms += self._random.randint(0, fault.slow_ms)
         return delay_ms
 
     # -- operations ------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ class SimulatedMetadata:
     def _changed(self, changes: list[StoredChange]) -> None:
         self.log += changes
         for stream in self.streams:
-            delay_ms = self._delay_ms(self.troubles.get(stream.who))
+            delay_ms = self._delay_ms(self.faults.get(stream.who))
             self._schedule.after(delay_ms, lambda stream=stream: stream.look(self._schedule.elapsed_ms))  # type: ignore[misc]  # a lambda with its own value
 
 
@@ -356,8 +356,8 @@ class Stream:
                 self.end("unavailable")
             return
         self._cut_off_ms = None
-        trouble = store.troubles.get(self.who)
-        if trouble is not None and trouble.deaf:
+        fault = store.faults.get(self.who)
+        if fault is not None and fault.deaf:
             return
         if self._next < len(store.log) and self._after < store.compacted:
             self.end("lost")

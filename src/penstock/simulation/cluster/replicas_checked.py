@@ -69,10 +69,10 @@ class ReplicaCheck:
             if common == before[1]:
                 continue  # nothing is gone
             known = node.replication.state.layout.get(partition_id)
-            followed = node.replication.follower.partitions.get(partition_id)
+            follower_state = node.replication.follower.partitions.get(partition_id)
             unclean = max(
                 known.entry.unclean if known is not None else 0,
-                followed.unclean if followed is not None else 0,
+                follower_state.unclean if follower_state is not None else 0,
             )
             for writer, index in self._observer.committed(partition_id, unclean).items():
                 if common < index <= before[1] and lineage.at(partition_id, before[0], index) == writer:

@@ -33,29 +33,29 @@ Done = Callable[[Reply | None], None]
 
 
 class NotedStepWorld:
-    """The desk as one request uses it: what it asked of partitions is remembered."""
+    """The step world as one request uses it: what it asked of partitions is remembered."""
 
-    def __init__(self, desk: StepWorld) -> None:
-        self._desk = desk
+    def __init__(self, world: StepWorld) -> None:
+        self._world = world
         self._asked: list[tuple[Call, list[Outcome]]] = []
 
     def start(self, step: Single, done: Callable[[Any], None]) -> Call | None:
         """See `World`."""
         if not isinstance(step, Ask) or not step.partition:
-            return self._desk.start(step, done)
+            return self._world.start(step, done)
         outcomes: list[Outcome] = []
 
         def answered(outcome: Outcome) -> None:
             outcomes.append(outcome)
             done(outcome)
 
-        call = self._desk.calls.start(step, answered)
+        call = self._world.calls.start(step, answered)
         self._asked.append((call, outcomes))
         return call
 
     def cancel(self, under_way: Call) -> None:
         """See `World`."""
-        self._desk.cancel(under_way)
+        self._world.cancel(under_way)
 
     def asked_again(self) -> bool:
         """Whether something was settled of which an earlier attempt may have been carried out."""
@@ -79,13 +79,13 @@ class RoutingClient(SimulatedClient):
         self._schedule = network.schedule
         self._fabric = fabric
         self._inner = {node: SimulatedClient(name, way, random, trace) for node, way in networks.items()}
-        self._desk = StepWorld(name, self._inner, fabric, metadata, self._schedule, random)
-        self.map = self._desk.map
+        self._world = StepWorld(name, self._inner, fabric, metadata, self._schedule, random)
+        self.map = self._world.map
         self._context = RoutingContext(
             self.map,
             producer=random.getrandbits(60) + 1,
             now_ms=lambda: self._schedule.now_ms,
-            load=self._desk.calls.load,
+            load=self._world.calls.load,
         )
         self._runners: dict[int, StepRunner[RoutedReply, Call]] = {}
         self._number = 0
@@ -112,21 +112,21 @@ class RoutingClient(SimulatedClient):
 
     def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int:
         """Has a request routed; `done` gets what the front end says. Returns a number for it."""
-        desk = NotedStepWorld(self._desk)
+        world = NotedStepWorld(self._world)
 
         def ended(outcome: Outcome) -> None:
             if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
                 self._fabric.defects.append((self._schedule.now_ms, f"{self.name}: {outcome.message}"))
-            done(outcome, again=desk.asked_again())
+            done(outcome, again=world.asked_again())
 
         self._number = number = self._number + 1
-        self._runners[number] = runner = routed(self._context, request, body, desk, ended)
+        self._runners[number] = runner = routed(self._context, request, body, world, ended)
         runner.start()
         return number
 
     def stop(self) -> None:
         """The front end is killed."""
-        self._desk.stop()
+        self._world.stop()
         self.disconnect()
 
     def _told(self, request: messages.Request, outcome: Outcome, *, again: bool) -> Reply | None:
@@ -191,7 +191,7 @@ class ClusterStage(Stage):
         """What routes the requests of one process of a front end."""
         return RoutingClient(name, self.fabric.clients, self.fabric, self.metadata, random, self.trace)
 
-    def door(self, name: str) -> Network:
+    def network_of(self, name: str) -> Network:
         """The native ports of front ends behind a balancer."""
         fabric, random = self.fabric, self.random
         fabric.client_names.append(name)

@@ -1,4 +1,4 @@
-"""The office of the manager on one simulated node: `cluster/manager/office.py`, carried out over the simulated store."""
+"""The manager's candidate on one simulated node: `cluster/manager/candidate.py`, carried out over the simulated store."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 from penstock.cluster.layout.changes import Change
 from penstock.cluster.layout.view import PREFIX
+from penstock.cluster.manager.candidate import Effect, ManagerCandidate
 from penstock.cluster.manager.loop import Write
-from penstock.cluster.manager.office import Effect, ManagerOffice
 from penstock.cluster.manager.settings import ManagerSettings
-from penstock.cluster.membership.campaign import OFFICES, Deposed, Elected
+from penstock.cluster.membership.campaign import ELECTIONS, Deposed, Elected
 from penstock.cluster.membership.store_requests import Ask, Delete, Done, Outcome, Put, Request
 from penstock.metadata.store.interface import Change as StoredChange
 from penstock.simulation.cluster.alarm import Alarm
@@ -27,7 +27,7 @@ class ManagerObserver(Protocol):
     """Whoever looks at what managers do."""
 
     def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
-        """A node asks for this, as the holder of the office since `epoch`, which knows the entry at version `known`."""
+        """A node asks for this, as the manager elected at `epoch`, which knows the entry at version `known`."""
 
 
 class SimulatedManager:
@@ -51,9 +51,9 @@ class SimulatedManager:
         self._do = do
         self._ask = ask
         self._observer = observer
-        self.office = ManagerOffice(name, times.now_ms, SETTINGS)
-        self._alarm = Alarm(times, self.office.next_ms, lambda: do(self._tick))
-        for prefix in (PREFIX, OFFICES):
+        self.candidate = ManagerCandidate(name, times.now_ms, SETTINGS)
+        self._alarm = Alarm(times, self.candidate.next_ms, lambda: do(self._tick))
+        for prefix in (PREFIX, ELECTIONS):
             for entry in sorted(mirror.cache.list(prefix)):
                 self._heard(StoredChange(*entry))
             mirror.cache.listen(prefix, self._heard)
@@ -61,23 +61,23 @@ class SimulatedManager:
         self._tick()
 
     def _tick(self) -> None:
-        self._perform(self.office.tick(self._times.now_ms))
+        self._perform(self.candidate.tick(self._times.now_ms))
         self._alarm.set()
 
     def resign(self) -> None:
         """The node is about to stop: another one takes over at once."""
-        self._perform(self.office.resign())
+        self._perform(self.candidate.resign())
 
     def _tick_soon(self) -> None:
         """After everything that comes at the same moment."""
         self._times.after(0, lambda: self._do(self._tick))
 
     def _heard(self, change: StoredChange) -> None:
-        self._perform(self.office.heard(change.key, change.value, change.version, self._times.now_ms))
+        self._perform(self.candidate.heard(change.key, change.value, change.version, self._times.now_ms))
         self._alarm.set()
 
     def _follows(self, follows: bool) -> None:
-        self.office.hears(self._times.now_ms, hears=follows)
+        self.candidate.hears(self._times.now_ms, hears=follows)
         self._tick_soon()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
@@ -93,7 +93,7 @@ class SimulatedManager:
                     self._trace.add(self._name, f"no longer manages the cluster: {why}")
 
     def _answered(self, number: int, outcome: Outcome) -> None:
-        self._perform(self.office.answered(number, outcome, self._times.now_ms))
+        self._perform(self.candidate.answered(number, outcome, self._times.now_ms))
         self._tick_soon()
 
     def _write(self, number: int, change: Change) -> None:
@@ -102,12 +102,12 @@ class SimulatedManager:
         def written(outcome: Outcome) -> None:
             if isinstance(outcome, Done):
                 self._trace.add(self._name, f"{change.key.removeprefix(PREFIX)}: {change.reason}")
-            self.office.written(number)
+            self.candidate.written(number)
             self._tick_soon()
 
         request: Put | Delete = (
             Delete(change.key, change.version) if value is None else Put(change.key, value, change.version)
         )
         known = self._mirror.cache.version(change.key)
-        self._observer.manager_writes(self._name, self.office.epoch, request, known)
+        self._observer.manager_writes(self._name, self.candidate.epoch, request, known)
         self._mirror.carry_out(request, written)

@@ -6,16 +6,15 @@ The store itself stays right. Everybody who asks it, node or front end, must liv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 from penstock.cluster.layout.entries import PARTITIONS, DrainEntry, decode_partition, drain_key, encode
-from penstock.cluster.manager.office import OFFICE
-from penstock.cluster.membership.campaign import OFFICES
+from penstock.cluster.manager.candidate import MANAGER_ELECTION
+from penstock.cluster.membership.campaign import ELECTIONS
 from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.cluster.metadata import SimulatedMetadata, Trouble
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.cluster.metadata import SimulatedMetadata, StoreFault
+from penstock.simulation.schedule import Schedule, recur
 from penstock.simulation.trace import Trace
 
 
@@ -99,7 +98,7 @@ class StoreFaults:
             (plan.coup_ms, self._besiege_manager),
         ):
             if every_ms:
-                self._plan(every_ms, fault)
+                recur(self._schedule.after, self._random, every_ms, fault, lambda: self._over)
         if plan.lost_answers_ms:
             for machine in self._machines:
                 machine.node_started.append(self._started)
@@ -107,18 +106,10 @@ class StoreFaults:
     def heal(self) -> None:
         """No more faults."""
         self._over = True
-        self._metadata.troubles.clear()
+        self._metadata.faults.clear()
         for machine in self._machines:
             machine.pauses_before_asking_ms.clear()
             machine.pauses_before_writing_ms.clear()
-
-    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
-        def strike() -> None:
-            if not self._over:
-                fault()
-                self._plan(every_ms, fault)
-
-        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     def _whom(self) -> list[str]:
         """One who asks the store, all front ends, or everybody; nodes more often than front ends."""
@@ -131,41 +122,41 @@ class StoreFaults:
             return [who for who in everybody if who not in nodes]
         return [self._random.choice(nodes if chance < 0.8 else everybody or nodes)]
 
-    def _trouble(self, what: str, trouble: Trouble, longest_ms: int) -> None:
+    def _fault(self, what: str, fault: StoreFault, longest_ms: int) -> None:
         whom = [who for who in self._whom() if who not in self._besieged]
         if not whom:
             return
         self._counts[f"store: {what}"] += 1
         self._trace.add("store", f"{what}, for {', '.join(whom)}")
-        self._hold(trouble, whom, longest_ms)
+        self._hold(fault, whom, longest_ms)
 
-    def _hold(self, trouble: Trouble, whom: list[str], longest_ms: int) -> None:
+    def _hold(self, fault: StoreFault, whom: list[str], longest_ms: int) -> None:
         for who in whom:
-            self._metadata.troubles[who] = trouble
+            self._metadata.faults[who] = fault
 
         def end() -> None:
             for who in whom:
-                if self._metadata.troubles.get(who) is trouble:
-                    del self._metadata.troubles[who]
-            if trouble.deaf:
+                if self._metadata.faults.get(who) is fault:
+                    del self._metadata.faults[who]
+            if fault.deaf:
                 self._break_streams(whom)
 
         self._schedule.after(self._random.randint(300, longest_ms), end)
 
     def _slow(self) -> None:
-        self._trouble("slow", Trouble(slow_ms=self._random.choice((150, 800, 2_500))), 5_000)
+        self._fault("slow", StoreFault(slow_ms=self._random.choice((150, 800, 2_500))), 5_000)
 
     def _lose_answers(self) -> None:
-        self._trouble("answers are lost", Trouble(loses_answers=self._random.choice((0.3, 0.6, 1.0))), 3_000)
+        self._fault("answers are lost", StoreFault(loses_answers=self._random.choice((0.3, 0.6, 1.0))), 3_000)
 
     def _started(self, name: str, node: object) -> None:
         """A node registers, and does not always hear what came of it."""
         if not self._over and name not in self._besieged and self._random.random() < 0.7:
             self._counts["store: answers to a new process are lost"] += 1
-            self._hold(Trouble(loses_answers=0.5), [name], 3_000)
+            self._hold(StoreFault(loses_answers=0.5), [name], 3_000)
 
     def _deafen(self) -> None:
-        self._trouble("watches fall silent", Trouble(deaf=True), 5_000)
+        self._fault("watches fall silent", StoreFault(deaf=True), 5_000)
 
     def _break(self) -> None:
         whom = self._whom()
@@ -186,7 +177,7 @@ class StoreFaults:
         """Just before the next question of a process leaves its machine."""
         machine = self._random.choice(self._machines)
         if self._random.random() < 0.6:
-            found = self._metadata.entries.get(OFFICES + OFFICE)
+            found = self._metadata.entries.get(ELECTIONS + MANAGER_ELECTION)
             manager = found.value.decode() if found is not None else ""
             machine = next((one for one in self._machines if one.name == manager), machine)
         pauses_ms = self._random.choice((machine.pauses_before_asking_ms, machine.pauses_before_writing_ms))
@@ -210,7 +201,7 @@ class StoreFaults:
 
     def _besiege_manager(self) -> None:
         """The manager, which is given something to decide."""
-        found = self._metadata.entries.get(OFFICES + OFFICE)
+        found = self._metadata.entries.get(ELECTIONS + MANAGER_ELECTION)
         manager = found.value.decode() if found is not None else ""
         drained = self._random.choice([one.name for one in self._machines if one.name != manager])
         self._metadata.put(drain_key(drained), encode(DrainEntry(node=drained)))
@@ -241,23 +232,23 @@ class StoreFaults:
             "store", f"{kind} against {victim}; {', '.join(strays) or 'nobody'} hears nothing with it"
         )
         late_ms, lost_ms = self._random.randint(200, 700), self._random.randint(2_000, 4_500)
-        first = Trouble(back_ms=self._random.choice((0, 1_000, 1_900, 1_900)))
+        first = StoreFault(back_ms=self._random.choice((0, 1_000, 1_900, 1_900)))
         if kind == "coup" and self._random.random() < 0.6:
-            first, late_ms = Trouble(slow_ms=5_000), late_ms + 800
+            first, late_ms = StoreFault(slow_ms=5_000), late_ms + 800
         over_ms = late_ms + lost_ms + self._random.randint(300, 2_000)
         self._set(whom, first)
-        self._schedule.after(late_ms, lambda: self._set(whom, Trouble(loses_requests=1.0, deaf=True)))
-        self._schedule.after(late_ms + lost_ms, lambda: self._set(whom, Trouble(deaf=True)))
+        self._schedule.after(late_ms, lambda: self._set(whom, StoreFault(loses_requests=1.0, deaf=True)))
+        self._schedule.after(late_ms + lost_ms, lambda: self._set(whom, StoreFault(deaf=True)))
         self._schedule.after(over_ms, lambda: self._set(whom, None))
 
-    def _set(self, whom: list[str], trouble: Trouble | None) -> None:
+    def _set(self, whom: list[str], fault: StoreFault | None) -> None:
         if self._over:
             return
         for who in whom:
-            if trouble is not None:
-                self._metadata.troubles[who] = trouble
+            if fault is not None:
+                self._metadata.faults[who] = fault
             else:
-                self._metadata.troubles.pop(who, None)
-        if trouble is None:
+                self._metadata.faults.pop(who, None)
+        if fault is None:
             self._besieged = set()
             self._break_streams(whom)

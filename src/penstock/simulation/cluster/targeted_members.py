@@ -9,10 +9,10 @@ from __future__ import annotations
 from random import Random
 
 from penstock.cluster.layout.entries import PartitionEntry
-from penstock.cluster.manager.office import OFFICE
-from penstock.cluster.membership.campaign import OFFICES
+from penstock.cluster.manager.candidate import MANAGER_ELECTION
+from penstock.cluster.membership.campaign import ELECTIONS
 from penstock.model.settings import QueueSettings
-from penstock.simulation.cluster.metadata import Trouble
+from penstock.simulation.cluster.metadata import StoreFault
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.targeted_faults import Hunter
 from penstock.simulation.tasks import Ask, Pause, Steps
@@ -73,8 +73,8 @@ class MemberHunter(Hunter):
                 yield from self._add_again(self._random.choice(found))
 
     def _manager(self) -> str:
-        office = self._metadata.entries.get(OFFICES + OFFICE)
-        return office.value.decode() if office is not None else ""
+        holder = self._metadata.entries.get(ELECTIONS + MANAGER_ELECTION)
+        return holder.value.decode() if holder is not None else ""
 
     def _add_again(self, entry: PartitionEntry) -> Steps[None]:
         primary = entry.primary or ""
@@ -83,7 +83,7 @@ class MemberHunter(Hunter):
             f"{node} loses its replica of partition {entry.partition} and gets it again; {primary} hears nothing"
         )
         self._operators.counts["hunt: replica added again"] += 1
-        deaf = self._metadata.troubles[primary] = Trouble(deaf=True)
+        deaf = self._metadata.faults[primary] = StoreFault(deaf=True)
         self._operators.drain(node)
         yield from self._until(lambda: node not in self._now(entry).replicas, _STEP_MS)
         yield from self._until(lambda: node not in self._now(entry).leaving, _STEP_MS)
@@ -91,8 +91,8 @@ class MemberHunter(Hunter):
             self._operators.undrain(node)
         yield from self._until(lambda: node in self._now(entry).replicas, _STEP_MS)
         yield Pause(self._random.choice((0, 0, 20, 200)))
-        if self._metadata.troubles.get(primary) is deaf:
-            del self._metadata.troubles[primary]
+        if self._metadata.faults.get(primary) is deaf:
+            del self._metadata.faults[primary]
         if self._is_over():
             return
         self._metadata.compact()  # it hears of the entry as it is now

@@ -1,4 +1,4 @@
-"""Draws small sizes for a run and puts them on, in the way planted bugs are put on; the product knows nothing of it.
+"""Draws small sizes for a run and puts them on, as patches; the product knows nothing of it.
 
 A size that separates two ways through the code is of no use to a run that never reaches it. So in a share of the runs
 some sizes are small, each by its own dice, decided by the seed alone. The others keep the values of production.
@@ -7,15 +7,15 @@ some sizes are small, each by its own dice, decided by the seed alone. The other
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from random import Random
 from types import ModuleType
 from typing import Any
 
-from penstock.simulation.planted_patches import Patch
+from penstock.simulation.patching import Patch, patched
 from penstock.simulation.sizes.node_sizes import BACKEND, LATEST, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
 from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
 from penstock.simulation.sizes.size import Size
@@ -79,18 +79,9 @@ def with_small_options(options: StorageOptions, sizes: SmallSizes, *, cluster: b
     return dataclasses.replace(options, **changes)
 
 
-@contextmanager
-def put_on(sizes: SmallSizes) -> Iterator[None]:
+def put_on(sizes: SmallSizes) -> AbstractContextManager[None]:
     """With these sizes instead of those of production."""
-    before: list[Patch] = []
-    try:
-        for module, name, value in _patches(sizes):
-            before.append((module, name, getattr(module, name)))
-            setattr(module, name, value)
-        yield
-    finally:
-        for module, name, value in reversed(before):
-            setattr(module, name, value)
+    return patched(_patches(sizes))
 
 
 def _patches(sizes: SmallSizes) -> Sequence[Patch]:

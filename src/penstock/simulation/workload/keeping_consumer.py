@@ -29,7 +29,7 @@ class KeepingConsumer:
         self.stage = stage
         self.name = name
         self.settler = Settler(stage, name)
-        self.link = SimulatedLink(name, stage.door(name), _TIMEOUT_SECONDS, stage.random, lambda: False)
+        self.link = SimulatedLink(name, stage.network_of(name), _TIMEOUT_SECONDS, stage.random, lambda: False)
 
     def run(self) -> Steps[None]:
         """Subscribes until the run ends."""

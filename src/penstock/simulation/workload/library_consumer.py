@@ -48,7 +48,7 @@ class LibraryConsumer:
         self,
         stage: Stage,
         name: str,
-        door: Network,
+        network: Network,
         random: Random,
         was_settled_again: Callable[[bytes], bool],
         counts: Counter[str],
@@ -58,7 +58,7 @@ class LibraryConsumer:
         self.name = name
         self.random = random
         self.counts = counts
-        self._door = door
+        self._network = network
         self._was_settled_again = was_settled_again
         self._steady = steady
         self._throttled_share = random.choice((0.0, 0.0, 0.05))
@@ -71,7 +71,7 @@ class LibraryConsumer:
 
     def _connect(self) -> None:
         self.link = SimulatedLink(
-            self.name, self._door, _TIMEOUT_SECONDS, self.random, self._is_throttled, _THROTTLED
+            self.name, self._network, _TIMEOUT_SECONDS, self.random, self._is_throttled, _THROTTLED
         )
         self.settling = LibrarySettling(self.stage, self.name, self.link, self._was_settled_again)
 

@@ -3,7 +3,7 @@ that have no members."""
 
 from __future__ import annotations
 
-from penstock.simulation.log_history import GroupPlace
+from penstock.simulation.log_history import ReaderIdentity
 from penstock.simulation.log_recorder import LogRecorder
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
@@ -41,7 +41,7 @@ class LogOperator:
             else:
                 bounds = yield from self._reader.find(life, None)
                 if bounds is not None:
-                    place = GroupPlace(random.choice((*GROUPS, "nobody")), "", 0)
+                    place = ReaderIdentity(random.choice((*GROUPS, "nobody")), "", 0)
                     yield from self._reader.commit(life, place, random.randint(bounds.begin, bounds.end))
 
     def list(self, life: QueueLife) -> Steps[None]:

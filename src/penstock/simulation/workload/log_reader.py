@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.errors import ErrorCode
-from penstock.simulation.log_history import GroupPlace, Joined, LogRead
+from penstock.simulation.log_history import Joined, LogRead, ReaderIdentity
 from penstock.simulation.log_recorder import LogRecorder
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
@@ -75,7 +75,7 @@ class LogReader:
         return None
 
     def read(
-        self, life: QueueLife, start: int, wait_ms: int, place: GroupPlace | None
+        self, life: QueueLife, start: int, wait_ms: int, place: ReaderIdentity | None
     ) -> Steps[LogRead | None]:
         """One read; None where it was refused or not answered."""
         stage, random = self._stage, self._stage.random
@@ -112,7 +112,7 @@ class GroupMember(LogReader):
     def __init__(self, stage: Stage, name: str) -> None:
         super().__init__(stage, name)
         self._lives = 0
-        self._old: list[tuple[QueueLife, GroupPlace, int]] = []
+        self._old: list[tuple[QueueLife, ReaderIdentity, int]] = []
         """Where it once stood: what it must not be able to commit any more."""
 
     def run(self) -> Steps[None]:
@@ -178,7 +178,7 @@ class GroupMember(LogReader):
             if random.random() < 0.1:
                 yield from self.commit(*random.choice(self._old))
 
-    def commit(self, life: QueueLife, place: GroupPlace, offset: int) -> Steps[bool]:
+    def commit(self, life: QueueLife, place: ReaderIdentity, offset: int) -> Steps[bool]:
         """Writes an offset down; whether that was done."""
         stage = self._stage
         commit = self.recorder.committing(life, place, offset)

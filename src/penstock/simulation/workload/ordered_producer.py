@@ -35,7 +35,7 @@ class OrderedProducer(Producer):
         self.name = name
         self.link = SimulatedLink(
             name,
-            stage.door(name),
+            stage.network_of(name),
             _TIMEOUT_SECONDS,
             random,
             lambda: not stage.stopping and random.random() < throttled_share,

@@ -44,8 +44,8 @@ class Stage:
         self.clients.append(client)
         return client
 
-    def door(self, name: str) -> Network:
-        """Where a client that brings its own link connects."""
+    def network_of(self, name: str) -> Network:
+        """The network to which a client connects that brings its own link."""
         return self.network
 
     def plans(self) -> list[QueuePlan]:

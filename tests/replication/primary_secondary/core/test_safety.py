@@ -24,10 +24,9 @@ from penstock.replication.primary_secondary.core.secondary import (
     SendWhole,
     approach,
 )
+from tests.cluster.model_node import Record, epochs_of
 
 NODES = ("a", "b", "c")
-Record = tuple[int, int]
-"""(epoch, what)."""
 
 
 @dataclass
@@ -43,11 +42,7 @@ class Replica:
 
     @property
     def epochs(self) -> EpochHistory:
-        history = EpochHistory()
-        for index, (epoch, _) in enumerate(self.log, 1):
-            if epoch != history.last:
-                history.begin(epoch, index)
-        return history
+        return epochs_of(self.log)
 
 
 @dataclass

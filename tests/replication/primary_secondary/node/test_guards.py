@@ -58,16 +58,18 @@ def test_parts_of_a_state_that_come_out_of_turn_are_dropped() -> None:
     name = next(name for name in cluster.machines if name != leader)
     replication = _replication(cluster, name)
     follower, stream = replication.follower, replication.state.streams[leader]
-    followed = follower.partitions[1]
+    follower_state = follower.partitions[1]
     for message in (
-        Image(1, followed.epoch, 9, 1, 2),  # the first part never came
-        Image(1, followed.epoch - 1, 9, 0, 2),  # of a primary that is deposed
+        Image(1, follower_state.epoch, 9, 1, 2),  # the first part never came
+        Image(1, follower_state.epoch - 1, 9, 0, 2),  # of a primary that is deposed
     ):
-        follower.take_image(followed, stream, message, memoryview(b"part"))
-        assert not followed.image
-    follower.take_image(followed, stream, Image(1, followed.epoch, 9, 0, 3), memoryview(b"part"))
-    follower.take_image(followed, stream, Image(1, followed.epoch, 8, 1, 3), memoryview(b"of another state"))
-    assert followed.image == [b"part"]
+        follower.take_image(follower_state, stream, message, memoryview(b"part"))
+        assert not follower_state.image
+    follower.take_image(follower_state, stream, Image(1, follower_state.epoch, 9, 0, 3), memoryview(b"part"))
+    follower.take_image(
+        follower_state, stream, Image(1, follower_state.epoch, 8, 1, 3), memoryview(b"of another state")
+    )
+    assert follower_state.image == [b"part"]
     cluster.settle(500)
     assert_same(cluster)
 

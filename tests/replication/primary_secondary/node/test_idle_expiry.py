@@ -29,7 +29,7 @@ from tests.replication.primary_secondary.node.cluster import NAMES, Cluster
 EXPIRY_MS = 5_000
 
 
-class Office:
+class IdleQueue:
     """The queue's entry, and managers that may be behind what is in the store."""
 
     def __init__(self, cluster: Cluster, partitions: int = 1) -> None:
@@ -96,72 +96,72 @@ class Office:
         raise AssertionError("nobody took it")
 
 
-def cluster_of(partitions: int = 1, seed: int = 1) -> tuple[Cluster, Office]:
+def cluster_of(partitions: int = 1, seed: int = 1) -> tuple[Cluster, IdleQueue]:
     cluster = Cluster(seed)
-    office = Office(cluster, partitions)
+    idle = IdleQueue(cluster, partitions)
     cluster.settle(500)
-    return cluster, office
+    return cluster, idle
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_queue_that_nobody_uses_is_deleted_once_its_time_is_up(partitions: int) -> None:
-    _, office = cluster_of(partitions)
-    office.settle(EXPIRY_MS - 1_000)
-    assert (office.state, office.queue.expiring) == ("ready", False)
-    office.settle(4_000)
-    assert office.state == "deleting"
+    _, idle = cluster_of(partitions)
+    idle.settle(EXPIRY_MS - 1_000)
+    assert (idle.state, idle.queue.expiring) == ("ready", False)
+    idle.settle(4_000)
+    assert idle.state == "deleting"
 
 
 def test_a_use_of_one_partition_keeps_all_of_them() -> None:
-    cluster, office = cluster_of(3)
+    cluster, idle = cluster_of(3)
     for _ in range(5):
-        office.settle(EXPIRY_MS // 2)
-        office.use(2)
-    assert office.state == "ready"
+        idle.settle(EXPIRY_MS // 2)
+        idle.use(2)
+    assert idle.state == "ready"
     assert cluster.entry(1).idle == cluster.entry(1).epoch, "it is idle, but not alone in its queue"
-    office.use(1)
-    office.settle(200)
+    idle.use(1)
+    idle.settle(200)
     assert cluster.entry(1).idle == 0
-    office.settle(EXPIRY_MS + 3_000)
-    assert office.state == "deleting"
+    idle.settle(EXPIRY_MS + 3_000)
+    assert idle.state == "deleting"
 
 
 def test_a_waiting_receiver_is_a_user() -> None:
-    cluster, office = cluster_of()
+    cluster, idle = cluster_of()
     cluster.serving(1).request(messages.Receive(1, 1, wait_ms=20_000))
-    office.settle(15_000)
-    assert office.state == "ready"
+    idle.settle(15_000)
+    assert idle.state == "ready"
 
 
 def test_who_asks_for_a_partition_that_is_closed_already_finds_it_open_again() -> None:
-    cluster, office = cluster_of(2)
+    cluster, idle = cluster_of(2)
     for _ in range(200):
         cluster.settle(100)
         if "closed" in (cluster.entry(1).expiry, cluster.entry(2).expiry):
             break
-        for change in expire_idle(office.view()):
-            office.write(change)
+        for change in expire_idle(idle.view()):
+            idle.write(change)
     closed = 1 if cluster.entry(1).expiry == "closed" else 2
-    office.use(closed)
-    assert office.state == "ready"
-    assert not office.queue.expiring
+    idle.use(closed)
+    assert idle.state == "ready"
+    assert not idle.queue.expiring
     for number in (1, 2):
-        office.use(number)
+        idle.use(number)
         assert cluster.entry(number).expiry == ""
 
 
 def test_a_failover_counts_as_a_use_and_opens_what_was_closed() -> None:
-    cluster, office = cluster_of(2)
-    office.settle(EXPIRY_MS - 500)
+    cluster, idle = cluster_of(2)
+    idle.settle(EXPIRY_MS - 500)
     cluster.elect(1, "b")
-    office.settle(EXPIRY_MS - 500)
-    assert office.state == "ready"
+    idle.settle(EXPIRY_MS - 500)
+    assert idle.state == "ready"
     for _ in range(200):
         cluster.settle(100)
         if cluster.entry(1).expiry == cluster.entry(2).expiry == "closed":
             break
-        for change in expire_idle(office.view()):
-            office.write(change)
+        for change in expire_idle(idle.view()):
+            idle.write(change)
     cluster.elect(1, "c")
     cluster.settle(1_000)
     machine = cluster.serving(1)
@@ -171,39 +171,39 @@ def test_a_failover_counts_as_a_use_and_opens_what_was_closed() -> None:
     assert isinstance(refused, messages.Failed), (
         "whoever wants to delete the queue has seen that it was closed"
     )
-    office.use(1)
-    assert office.state == "ready"
+    idle.use(1)
+    assert idle.state == "ready"
 
 
 def test_one_whose_setting_was_taken_away_stays() -> None:
-    cluster, office = cluster_of()
+    cluster, idle = cluster_of()
     for _ in range(200):
         cluster.settle(100)
-        if office.queue.expiring:
+        if idle.queue.expiring:
             break
-        for change in expire_idle(office.view()):
-            office.write(change)
-    office.queue = msgspec.structs.replace(office.queue, settings=QueueSettings(replicas=3))
-    office.version += 1
-    office.settle(10_000)
-    assert office.state == "ready"
-    office.use(1)
+        for change in expire_idle(idle.view()):
+            idle.write(change)
+    idle.queue = msgspec.structs.replace(idle.queue, settings=QueueSettings(replicas=3))
+    idle.version += 1
+    idle.settle(10_000)
+    assert idle.state == "ready"
+    idle.use(1)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_with_managers_that_are_behind_nothing_is_deleted_that_was_just_used(seed: int) -> None:
-    cluster, office = cluster_of(2, seed)
+    cluster, idle = cluster_of(2, seed)
     dice = cluster.random
     late: list[Change] = []
     for _ in range(250):
-        if office.state != "ready":
+        if idle.state != "ready":
             break
         cluster.settle(dice.choice((20, 60, 200, 500)))
-        late += expire_idle(office.view())
+        late += expire_idle(idle.view())
         if dice.random() < 0.5:
             dice.shuffle(late)
             for _ in range(dice.randint(0, len(late))):
-                office.write(late.pop())
+                idle.write(late.pop())
         if dice.random() < 0.04:
             cluster.elect(dice.choice((1, 2)), dice.choice(NAMES))
         if dice.random() < 0.1:
@@ -214,7 +214,7 @@ def test_with_managers_that_are_behind_nothing_is_deleted_that_was_just_used(see
             request = machine.request(messages.Send(number), bytes(encode_parts([b"x"])))
             cluster.settle(60)
             if isinstance(machine.answers.get(request), messages.SendResult):
-                office.used_ms = cluster.now_ms
+                idle.used_ms = cluster.now_ms
         late = late[-20:]
-    office.settle(60_000)
-    assert office.state == "deleting", "in the end nobody uses it"
+    idle.settle(60_000)
+    assert idle.state == "deleting", "in the end nobody uses it"

@@ -295,9 +295,11 @@ def test_a_replica_that_is_elected_while_a_state_comes_in_leads_with_what_it_has
     assert machine.node is not None
     assert "c" in entry.in_sync
     follower, stream = machine.node.replication.follower, machine.node.replication.state.streams["a"]
-    followed = follower.partitions[1]
-    follower.take_image(followed, stream, Image(1, entry.epoch, 99, 0, 2), memoryview(b"one of two parts"))
-    assert followed.is_restoring
+    follower_state = follower.partitions[1]
+    follower.take_image(
+        follower_state, stream, Image(1, entry.epoch, 99, 0, 2), memoryview(b"one of two parts")
+    )
+    assert follower_state.is_restoring
     cluster.put(
         msgspec.structs.replace(
             entry, epoch=entry.epoch + 1, primary="c", primary_started_ms=machine.started_ms

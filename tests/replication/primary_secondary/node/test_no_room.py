@@ -61,5 +61,5 @@ def test_a_late_call_of_a_deposed_primary_does_not_replace_that_of_its_successor
         node.replication.peer_frame(name, Frame(0, call, memoryview(b"")), cluster.now_ms)
     cluster.create()
     cluster.hear(cluster.machines["c"])
-    followed = node.replication.follower.partitions[1]
-    assert (followed.leader, followed.epoch) == ("b", 2)
+    follower_state = node.replication.follower.partitions[1]
+    assert (follower_state.leader, follower_state.epoch) == ("b", 2)

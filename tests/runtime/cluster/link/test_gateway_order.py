@@ -71,10 +71,10 @@ def code(answer: messages.Answer) -> str:
 
 
 @async_test
-async def test_a_send_whose_predecessor_a_limit_refused_at_the_door_is_refused() -> None:
+async def test_a_send_whose_predecessor_a_limit_refused_in_the_front_end_is_refused() -> None:
     cluster = Cluster()
     assert cluster.send(1)
-    assert not cluster.send(3, after=2)  # the door kept 2
+    assert not cluster.send(3, after=2)  # the guard kept 2
     await until(lambda: 3 in cluster.told)
     assert code(cluster.told[3]) == ErrorCode.OUT_OF_ORDER
     assert cluster.send(2, after=1)

@@ -11,7 +11,7 @@ import pytest
 from penstock.cluster.layout.entries import NodeEntry
 from penstock.config.address import Address
 from penstock.model.errors import PenstockError
-from penstock.runtime.cluster.reachability import introduce
+from penstock.runtime.cluster.reachability import check_reachability
 from penstock.runtime.engine.tcp_link import TcpLink
 from penstock.runtime.processes.listening import StrangerError
 from penstock.wire.frames import FrameReader, encode_frame
@@ -56,7 +56,7 @@ async def test_who_passes_greetings_on_gets_no_connection(tmp_path: Path) -> Non
             await link.close()
             told = NodeEntry(node="one", native=place, peers=place, started_ms=1)
             with pytest.raises(StrangerError):
-                await introduce([told], SECRET, None)
+                await check_reachability([told], SECRET, None)
 
 
 @async_test

@@ -49,7 +49,7 @@ class CountingStore:
         return await self._store.get(key)
 
 
-class Place(NamedTuple):
+class DeafFrontEnd(NamedTuple):
     """A client of a front end that hears of nothing more, and the store that the front end asks."""
 
     client: RawClient
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 @asynccontextmanager
-async def deaf_front_end(cluster: SmallCluster, allowed: tuple[str, ...]) -> AsyncIterator[Place]:
+async def deaf_front_end(cluster: SmallCluster, allowed: tuple[str, ...]) -> AsyncIterator[DeafFrontEnd]:
     """With actions that are allowed: the client is a user who may do these; else there are no users."""
     store = CountingStore(cluster.store)
     link = await cluster.link(store)
@@ -81,7 +81,7 @@ async def deaf_front_end(cluster: SmallCluster, allowed: tuple[str, ...]) -> Asy
         bound = bind_gateway(Address("127.0.0.1", 0), has_users=False)
         gateway = await open_gateway(bound, link, records, None, "gateway", WallClock().now_ms)
         try:
-            yield Place(await greeted(gateway.address.port, key, secret), store)
+            yield DeafFrontEnd(await greeted(gateway.address.port, key, secret), store)
         finally:
             await gateway.close()
             await records.close()

@@ -22,7 +22,7 @@ from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import Change, MetadataStore, StoreUnavailableError
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.model.settings import QueueSettings
-from penstock.runtime.cluster.manager import LEASE_SECONDS, OFFICE, Manager
+from penstock.runtime.cluster.manager import LEASE_SECONDS, MANAGER_ELECTION, Manager
 from tests.etcd_servers import EtcdServers
 from tests.runtime.cluster.manager.obedient_node import ObedientNode
 from tests.runtime.harness import async_test, until
@@ -265,8 +265,8 @@ async def test_two_who_both_believe_to_manage_do_no_harm(open_store: Open) -> No
         await cluster.create("orders", list(range(2, 12)))
         for partition in range(2, 12):
             await cluster.serves(partition)
-        # The office is taken from the first, which does not hear of it: it goes on for as long as its lease lives.
-        await cluster.store.delete(ELECTIONS + OFFICE)
+        # The first is deposed and does not hear of it: it goes on for as long as its lease lives.
+        await cluster.store.delete(ELECTIONS + MANAGER_ELECTION)
         await until(lambda: all(one.leads for one in managers))
         await cluster.nodes.pop("n3").kill()
         for partition in range(2, 12):
@@ -285,7 +285,7 @@ async def test_a_manager_whose_office_is_taken_stops_as_soon_as_it_hears_of_it(o
         managers = [await cluster.add_manager(f"n{i}", lease_seconds=600.0) for i in range(2)]
         await until(lambda: any(one.leads for one in managers))
         (first,) = [one for one in managers if one.leads]
-        await cluster.store.delete(ELECTIONS + OFFICE)
+        await cluster.store.delete(ELECTIONS + MANAGER_ELECTION)
         await until(lambda: not first.leads)
         await until(lambda: sum(one.leads for one in managers) == 1)
 

@@ -115,7 +115,7 @@ def test_strangers_who_say_nothing_are_few_and_keep_no_node_out() -> None:
             await heard_a.until(lambda: heard_a.peers == ["b"])
             for reader, _ in silent[:10]:
                 with contextlib.suppress(ConnectionResetError):
-                    await asyncio.wait_for(reader.read(), peer_connection.INTRODUCTION_SECONDS / 2)
+                    await asyncio.wait_for(reader.read(), peer_connection.HANDSHAKE_SECONDS / 2)
             for _, writer in silent:
                 writer.close()
 
@@ -190,7 +190,7 @@ def test_a_stranger_is_cut_off_and_never_heard() -> None:
     asyncio.run(scenario())
 
 
-def test_bytes_that_are_no_introduction_are_not_read_on() -> None:
+def test_bytes_that_are_no_handshake_are_not_read_on() -> None:
     async def scenario() -> None:
         async with node("b") as (_, heard, place):
             host, port = place.split(":")
@@ -273,7 +273,7 @@ def test_a_stream_that_replaces_an_older_one_is_kept() -> None:
 
 def test_a_dial_that_takes_too_long_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_links, "DIAL_SECONDS", 0.1)
-    monkeypatch.setattr(peer_connection, "INTRODUCTION_SECONDS", 10 * WAIT_SECONDS)
+    monkeypatch.setattr(peer_connection, "HANDSHAKE_SECONDS", 10 * WAIT_SECONDS)
 
     async def scenario() -> None:
         ended = asyncio.Event()

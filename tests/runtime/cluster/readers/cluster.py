@@ -1,4 +1,4 @@
-"""A node and a front end of a cluster in this process, with a door for readers, and a wire that counts and can be cut."""
+"""A node and a front end of a cluster in this process, with a port for readers, and a wire that counts and can be cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.metadata.store.memory import MemoryStore
 from penstock.runtime.local_cluster.certificates import CertificateFiles
 from penstock.runtime.processes.front_end import ClusterFrontEnd, open_cluster_front_end
 from penstock.runtime.processes.node import ClusterNode, open_cluster_node
-from penstock.wire.log_messages import LocateLog, LogPlace
+from penstock.wire.log_messages import LocateLog, LogAddress
 
 ANY = Address("127.0.0.1", 0)
 SECRET = "a secret of at least thirty-two characters"
@@ -78,11 +78,11 @@ class Readable:
     front: Wire
     """Between the client and its front end."""
 
-    async def place(self, queue: penstock.Queue, partition: int = 0) -> LogPlace:
+    async def place(self, queue: penstock.Queue, partition: int = 0) -> LogAddress:
         """What the front end says about a partition."""
         link: Any = queue.log()._route.link
         queue_id = (await queue.describe()).queue_id
-        found: LogPlace = await link.ask(LocateLog(queue_id, partition), LogPlace)
+        found: LogAddress = await link.ask(LocateLog(queue_id, partition), LogAddress)
         return found
 
 
@@ -90,7 +90,7 @@ class Readable:
 async def readable_cluster(
     directory: Path, nodes: int = 1, shown: CertificateFiles | None = None, **options: Any
 ) -> AsyncIterator[Readable]:
-    """Nodes with a door for readers, one front end, one client; `options` are for the nodes, `shown` is what clients are shown."""
+    """Nodes with a port for readers, one front end, one client; `options` are for the nodes, `shown` is what clients are shown."""
     secret = directory / "secret"
     secret.write_text(SECRET)
     secret.chmod(0o600)

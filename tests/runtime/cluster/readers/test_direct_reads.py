@@ -104,7 +104,7 @@ async def test_what_retention_has_removed_is_said(tmp_path: Path) -> None:
 
 
 @async_test
-async def test_a_door_that_cannot_be_reached_is_done_without(
+async def test_a_port_that_cannot_be_reached_is_done_without(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with readable_cluster(tmp_path) as cluster:
@@ -119,7 +119,7 @@ async def test_a_door_that_cannot_be_reached_is_done_without(
 
 
 @async_test
-async def test_a_cluster_without_doors_is_read_through_the_front_end(tmp_path: Path) -> None:
+async def test_a_cluster_without_ports_for_readers_is_read_through_the_front_end(tmp_path: Path) -> None:
     async with readable_cluster(tmp_path, reader_listen=None) as cluster:
         queue = await a_log(cluster)
         assert not (await cluster.place(queue)).address
@@ -132,19 +132,19 @@ async def test_a_connection_that_ends_in_the_middle_loses_and_repeats_nothing(tm
     async with readable_cluster(tmp_path) as cluster:
         queue = await a_log(cluster, 2)
         found: list[bytes] = []
-        door = cluster.node.readers
-        assert door is not None
+        server = cluster.node.readers
+        assert server is not None
         async for piece in queue.log().batches(direct=True, slice_bytes=5_000, in_flight=8):
             found += piece.bodies()
             if len(found) % 3 == 0:  # again and again, whenever there is a connection
-                for reader in list(door._readers.values()):
+                for reader in list(server.sessions):
                     reader.end()
             await asyncio.sleep(0)
         assert sorted(found) == BODIES
 
 
 @async_test
-async def test_with_certificates_the_door_speaks_tls_to_readers_who_have_none(tmp_path: Path) -> None:
+async def test_with_certificates_the_port_speaks_tls_to_readers_who_have_none(tmp_path: Path) -> None:
     (tmp_path / "tls").mkdir()
     files = ThrowAwayAuthority(tmp_path / "tls").files("node-1")
     (tmp_path / "other").mkdir()

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.client.log.node_reads import connect_to_node
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
-from penstock.wire.log_messages import LogPlace
+from penstock.wire.log_messages import LogAddress
 from tests.runtime.cluster.readers.cluster import readable_cluster
 from tests.runtime.cluster.readers.test_direct_reads import MESSAGES, SIZE, a_log, read
 from tests.runtime.harness import async_test
@@ -27,7 +27,7 @@ def options(files: CertificateFiles, name: str | None) -> dict[str, Any]:
     }
 
 
-async def dial(place: LogPlace) -> None:
+async def dial(place: LogAddress) -> None:
     (await connect_to_node(place, 0, asyncio.get_running_loop(), lambda _: None)).close()
 
 

@@ -1,4 +1,4 @@
-"""What is read at a node's door is on record: rows of usage with whose ticket it was, and how many messages and bytes."""
+"""What is read at a node is on record: rows of usage with whose ticket it was, and how many messages and bytes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from pyarrow import ipc
 
 import penstock
-from penstock.runtime.cluster import reader_server as reader_door
+from penstock.runtime.cluster import reader_server
 from penstock.runtime.cluster.reader_record import ACTION, ReaderRecord
-from penstock.wire.log_messages import LocateLog, LogPlace, LogSlice, ReadLog
+from penstock.wire.log_messages import LocateLog, LogAddress, LogSlice, ReadLog
 from penstock.wire.read_ticket import Holder, encode_holder
 from tests.runtime.cluster.readers.cluster import Readable, readable_cluster
 from tests.runtime.cluster.readers.test_direct_reads import MESSAGES, SIZE, a_log, read
-from tests.runtime.cluster.readers.test_door import visitor
+from tests.runtime.cluster.readers.test_reader_server import visitor
 from tests.runtime.cluster.readers.test_users import ACCOUNT, CLICKS, user
 from tests.runtime.harness import async_test, until
 
 
 async def rows(client: penstock.Client, *, direct: bool = False) -> list[dict[str, Any]]:
-    """What the log has of reads at the door."""
+    """What the log has of reads at the node."""
     bodies = [bytes(one.body) async for one in client.queue("penstock.usage").log().messages(direct=direct)]
     found: list[dict[str, Any]] = []
     for body in bodies:
@@ -54,9 +54,9 @@ async def test_what_is_read_with_a_ticket_is_on_record_under_its_holder(tmp_path
             log = client.queue("clicks").log()
             assert len(await read(log, direct=True)) == MESSAGES
             got = log.direct_bytes
-        door = cluster.node.readers
-        assert door is not None
-        await until(lambda: door.totals.readers == 0)  # a row is written when a reader leaves
+        server = cluster.node.readers
+        assert server is not None
+        await until(lambda: server.totals.readers == 0)  # a row is written when a reader leaves
         await all_reported(cluster)
         async with penstock.connect(url, access_key=root[0], secret_key=root[1]) as client:
             found = await rows(client)
@@ -70,7 +70,7 @@ async def test_what_is_read_with_a_ticket_is_on_record_under_its_holder(tmp_path
 
 @async_test
 async def test_rows_are_written_while_a_reader_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_door, "ROW_SECONDS", 0.05)
+    monkeypatch.setattr(reader_server, "ROW_SECONDS", 0.05)
     async with readable_cluster(tmp_path) as cluster:
         queue = await a_log(cluster, 1)
         async with queue.log().messages(follow=True, direct=True) as messages:
@@ -91,15 +91,15 @@ async def test_reading_the_record_itself_leaves_no_rows(tmp_path: Path) -> None:
         queue = await a_log(cluster, 1)
         await read(queue.log(), direct=True)
         own = cluster.client.queue("penstock.usage")
-        door, record = cluster.node.readers, record_of(cluster)
-        assert door is not None
-        for reader in list(door._readers.values()):
+        server, record = cluster.node.readers, record_of(cluster)
+        assert server is not None
+        for reader in list(server.sessions):
             reader.end()
         await all_reported(cluster)
         written = record.totals().recorded
         assert await rows(cluster.client, direct=True)
         assert own.log().direct_bytes > 0
-        for reader in list(door._readers.values()):
+        for reader in list(server.sessions):
             reader.end()
         assert record.totals().recorded == written
 
@@ -110,10 +110,10 @@ async def test_who_reads_is_said_by_the_front_end_and_not_by_the_client(tmp_path
         queue = await a_log(cluster, 1)
         link: Any = queue.log()._route.link
         mask = encode_holder(Holder("1", "somebody else", "another queue"))
-        place: LogPlace = await link.ask(LocateLog((await queue.describe()).queue_id, 0, mask), LogPlace)
-        door = cluster.node.readers
-        assert door is not None
-        holder = door.desk.check(place.ticket, door.now_ms()).holder
+        place: LogAddress = await link.ask(LocateLog((await queue.describe()).queue_id, 0, mask), LogAddress)
+        server = cluster.node.readers
+        assert server is not None
+        holder = server.sessions.seal.check(place.ticket, server.now_ms()).holder
         assert holder is not None
         assert (holder.account, holder.queue) == (ACCOUNT, CLICKS)
         assert holder.user != "somebody else"
@@ -126,14 +126,14 @@ async def test_rows_that_the_log_did_not_take_are_handed_on_by_the_next_process(
         directory.mkdir()
     async with readable_cluster(first) as cluster:
         place = await cluster.place(await a_log(cluster, 1))
-        early, door = record_of(cluster), cluster.node.readers
-        assert door is not None
+        early, server = record_of(cluster), cluster.node.readers
+        assert server is not None
         assert early._sender is not None
         await early._sender.close()  # from here on nothing is handed on, as where the process is killed
         early._sender = None
         holder = encode_holder(Holder(ACCOUNT, "early", CLICKS))
         one = await visitor(cluster)
-        one.show(door.desk.issue(place.partition_id, door.now_ms(), holder))
+        one.show(server.sessions.seal.issue(place.partition_id, server.now_ms(), holder))
         assert len(await one.answers()) == 1
         one.ask(ReadLog(place.partition_id, 1, 10))
         (answer,) = await one.answers()

@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock.metadata.users.administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.log_messages import LocateLog, LogPlace
+from penstock.wire.log_messages import LocateLog, LogAddress
 from tests.runtime.cluster.readers.cluster import Readable, readable_cluster
 from tests.runtime.cluster.readers.test_direct_reads import MESSAGES, SIZE, a_log, read
 from tests.runtime.harness import async_test, until
@@ -49,7 +49,7 @@ async def test_only_those_who_may_read_get_tickets(tmp_path: Path) -> None:
         async with penstock.connect(url, access_key=writer[0], secret_key=writer[1]) as client:
             log = client.queue("clicks").log()
             with pytest.raises(PenstockError) as caught:
-                await log._route.link.ask(LocateLog(queue_id, 0), LogPlace)
+                await log._route.link.ask(LocateLog(queue_id, 0), LogAddress)
             assert caught.value.code is ErrorCode.ACCESS_DENIED
             with pytest.raises(PenstockError, match="ReceiveMessage"):
                 await read(log, direct=True)

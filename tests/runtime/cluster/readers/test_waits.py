@@ -1,4 +1,4 @@
-"""Nobody takes all of a node's door: reads that wait and connections are bounded for each holder of tickets."""
+"""No holder of tickets takes all of a node's server for readers: reads that wait and connections are bounded for each holder of tickets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.wire import reader_waits
 from penstock.wire.frames import encode_frame
 from penstock.wire.log_messages import LogSlice, ReadLog
 from penstock.wire.messages import Done, Failed, Ping, encode_message
-from penstock.wire.read_ticket import Holder, TicketDesk, TicketError, encode_holder
+from penstock.wire.read_ticket import Holder, TicketError, TicketSeal, encode_holder
 from penstock.wire.reader_waits import ReaderWaits
 from tests.runtime.cluster.readers.cluster import SECRET, Readable, readable_cluster
 from tests.runtime.cluster.readers.test_direct_reads import MESSAGES, a_log
-from tests.runtime.cluster.readers.test_door import Visitor, visitor
+from tests.runtime.cluster.readers.test_reader_server import Visitor, visitor
 from tests.runtime.harness import async_test, until
 
 
@@ -65,10 +65,10 @@ def test_a_holder_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def let_in(cluster: Readable, partition: int, user: str) -> Visitor:
-    """Somebody at the door with a ticket of a user."""
+    """A client with a ticket of a user."""
     holder = encode_holder(Holder("000000000000", user, "arn:aws:sqs:us-east-1:000000000000:clicks"))
     one = await visitor(cluster)
-    one.show(TicketDesk(SECRET.encode()).issue(partition, WallClock().now_ms(), holder))
+    one.show(TicketSeal(SECRET.encode()).issue(partition, WallClock().now_ms(), holder))
     assert len(await one.answers()) == 1
     return one
 
@@ -111,9 +111,9 @@ async def test_what_is_too_much_is_refused_at_once_and_others_go_on(
         assert isinstance(answer, LogSlice)
         assert answer.batches
         await greedy.leave()  # and with it go its reads
-        door = cluster.node.readers
-        assert door is not None
-        await until(lambda: door.totals.readers == 2)
+        server = cluster.node.readers
+        assert server is not None
+        await until(lambda: server.totals.readers == 2)
         again.say(waits(partition, 3, 4))
         again.ask(Ping())
         await refusals(again, 1)
@@ -122,7 +122,7 @@ async def test_what_is_too_much_is_refused_at_once_and_others_go_on(
         assert all(isinstance(one, LogSlice) for one in answers)
         for one in (again, other):
             await one.leave()
-        await until(lambda: len(door.waits) == 0)
+        await until(lambda: len(server.sessions.waits) == 0)
 
 
 @async_test

@@ -67,15 +67,7 @@ class Primary:
         With `async` less than what is committed. A caller that acts on it says so (`rely`): no replica comes in sync without that. A
         replica that is about to come in counts already, for a moment: otherwise it would always lack the newest of it.
         """
-        index = self._committed
-        for node in self.in_sync | (self._proposed or frozenset()):
-            if node != self._node:
-                follower = self.followers.get(node)
-                index = min(index, follower.confirmed if follower is not None else 0)
-        for follower in self.followers.values():
-            if follower.awaited_until_ms is not None:
-                index = min(index, follower.confirmed)
-        return index
+        return self._confirmed_by_all(self._committed)
 
     def rely(self, index: int) -> None:
         """Somebody counts on it that no failover loses the log up to here."""
@@ -149,16 +141,19 @@ class Primary:
         for follower in self.followers.values():
             follower.spared(duration_ms, now_ms)
 
+    def _confirmed_by_all(self, index: int) -> int:
+        """Up to which record, at most `index`, every replica has confirmed that is in sync, or may be soon."""
+        for node in self.in_sync | (self._proposed or frozenset()):
+            if node != self._node:
+                follower = self.followers.get(node)
+                index = min(index, follower.confirmed if follower is not None else 0)
+        for follower in self.followers.values():
+            if follower.awaited_until_ms is not None:
+                index = min(index, follower.confirmed)
+        return index
+
     def _commit(self) -> None:
-        index = self._flushed
-        if self.synchronous:
-            for node in self.in_sync | (self._proposed or frozenset()):
-                if node != self._node:
-                    follower = self.followers.get(node)
-                    index = min(index, follower.confirmed if follower is not None else 0)
-            for follower in self.followers.values():
-                if follower.awaited_until_ms is not None:
-                    index = min(index, follower.confirmed)
+        index = self._confirmed_by_all(self._flushed) if self.synchronous else self._flushed
         self._committed = max(self._committed, index)
         if self.takes_sends:
             self._copied = self._committed

@@ -14,7 +14,7 @@ from penstock.model.records import MessagesLost
 from penstock.queue.decisions.decision import PendingRecord
 from penstock.replication.primary_secondary.core.roles import Event
 from penstock.replication.primary_secondary.node.follower.follower import Follower
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream, weight
@@ -140,8 +140,8 @@ class Dispatch:
             del self._held[partition_id]
 
     def _is_installing(self, partition_id: int) -> bool:
-        followed = self._follower.partitions.get(partition_id)
-        return followed is not None and bool(followed.installing)
+        follower_state = self._follower.partitions.get(partition_id)
+        return follower_state is not None and bool(follower_state.installing)
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone."""
@@ -223,9 +223,9 @@ class Dispatch:
             self._roles.happened(partition_id, Event.SUPERSEDED, why)
         elif led is not None:
             stream.send(Refuse(partition_id, led.epoch))
-        followed = self._follower.partitions.get(partition_id)
-        if partition_id not in self._state.led and followed is not None:
-            self._follow(followed, stream, message, body)
+        follower_state = self._follower.partitions.get(partition_id)
+        if partition_id not in self._state.led and follower_state is not None:
+            self._follow(follower_state, stream, message, body)
             return
         if isinstance(message, Lead):
             early = self._early.get(partition_id)
@@ -240,19 +240,19 @@ class Dispatch:
 
     def _follow(
         self,
-        followed: FollowedPartition,
+        follower_state: FollowerState,
         stream: PeerStream,
         message: FromPrimary,
         body: memoryview,
     ) -> None:
         match message:
             case Append():
-                self._follower.append(followed, stream, message, body)
+                self._follower.append(follower_state, stream, message, body)
             case Lead():
-                self._follower.lead(followed, stream, message)
+                self._follower.lead(follower_state, stream, message)
             case Cut():
-                self._follower.cut(followed, stream, message)
+                self._follower.cut(follower_state, stream, message)
             case Image():
-                self._follower.take_image(followed, stream, message, body)
+                self._follower.take_image(follower_state, stream, message, body)
             case Batches():
-                self._follower.take_batches(followed, stream, message, body)
+                self._follower.take_batches(follower_state, stream, message, body)

@@ -25,10 +25,10 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_el
         # Where nothing was ever taken, or an operator gave up everything for this node, nothing is missing.
         is_given_up = is_elected and entry.unclean == entry.epoch
         return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, partition_id)
-    followed = follower.partitions.get(partition_id)
+    follower_state = follower.partitions.get(partition_id)
     return not (
         is_missing_batches(partition)
-        or (followed is not None and (followed.needs_whole or followed.is_restoring))
+        or (follower_state is not None and (follower_state.needs_whole or follower_state.is_restoring))
     )
 
 
@@ -68,12 +68,14 @@ def describe(state: ClusterState, follower: Follower, partition_id: int) -> Repl
     partition = state.parts.catalogue.partitions.get(partition_id)
     if known is None or partition is None:
         return None
-    led, followed = state.led.get(partition_id), follower.partitions.get(partition_id)
+    led, follower_state = state.led.get(partition_id), follower.partitions.get(partition_id)
     if led is not None:
         behind = {
             node: partition.index - follower.confirmed for node, follower in led.primary.followers.items()
         }
         in_sync = sorted(led.primary.in_sync)
         return ReplicaStatus("primary", led.epoch, partition.index, led.primary.committed, in_sync, behind)
-    epoch, committed = (followed.epoch, followed.committed) if followed is not None else (0, 0)
+    epoch, committed = (
+        (follower_state.epoch, follower_state.committed) if follower_state is not None else (0, 0)
+    )
     return ReplicaStatus("secondary", epoch, partition.index, committed, [], {})

@@ -82,7 +82,7 @@ class Replication:
 
     def _carry_out(self) -> None:
         """Carries out the effects of what was done: this comes before anything else is."""
-        for partition_id in self.roles.take_followed():
+        for partition_id in self.roles.take_new_follower_partitions():
             self.dispatch.local_is_there(partition_id)
         for partition_id in self.leadership.take_deposed():
             self.moves.deposed(partition_id)
@@ -140,10 +140,14 @@ class Replication:
     def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
         self._happened(partition_id, Event.DAMAGED, "what this node has of it is damaged")
-        followed = self.follower.partitions.get(partition_id)
-        if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
-            followed.forget_image()
-            self.follower.stand(followed)
+        follower_state = self.follower.partitions.get(partition_id)
+        if (
+            follower_state is not None
+            and follower_state.leader is not None
+            and follower_state.leader in self.state.streams
+        ):
+            follower_state.forget_image()
+            self.follower.stand(follower_state)
         self.proposer.look_at(partition_id)
 
     # -- the layout ------------------------------------------------------------------------------------------

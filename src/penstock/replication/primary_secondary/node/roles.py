@@ -43,7 +43,7 @@ class Roles:
         self._follower = follower
         self._proposer = proposer
         self._lifecycle = lifecycle
-        self._followed: list[int] = []
+        self._new_follower_partitions: list[int] = []
         self._to_act: dict[int, None] = {}
         """Partitions whose entry was not acted upon yet."""
 
@@ -81,10 +81,10 @@ class Roles:
         if Step.STAND_DOWN in TRANSITIONS[self.role(partition_id), event].steps:
             self._leadership.stand_down(partition_id, why)
 
-    def take_followed(self) -> list[int]:
+    def take_new_follower_partitions(self) -> list[int]:
         """An effect: partitions that this node follows now; their primaries may have called already."""
-        followed, self._followed = self._followed, []
-        return followed
+        partitions, self._new_follower_partitions = self._new_follower_partitions, []
+        return partitions
 
     def _act_on(self, known: KnownEntry) -> bool:
         partition_id = known.entry.partition
@@ -136,12 +136,12 @@ class Roles:
         partition_id = entry.partition
         self._holding.hold(entry, self._state.now_ms)
         is_new = partition_id not in self._follower.partitions
-        followed = self._follower.follow(partition_id, entry.epoch)
+        follower_state = self._follower.follow(partition_id, entry.epoch)
         if is_new and has_lost_everything(self._state.parts, self._state.node, entry):
             # A log that grows from its first record looks whole at every length; a state that comes in does not.
-            followed.needs_whole = True
-        self._follower.layout_changed(followed)
-        self._followed.append(partition_id)
+            follower_state.needs_whole = True
+        self._follower.layout_changed(follower_state)
+        self._new_follower_partitions.append(partition_id)
 
     def _drop(self, entry: PartitionEntry, *, led: bool) -> bool:
         """Removes what is here; `led`: this node led it until now."""
@@ -164,10 +164,10 @@ class Roles:
         """Whether this node knows a later epoch: the entry is old news, or somebody has put it back. Nothing goes by its word."""
         partition_id = entry.partition
         partition = self._state.parts.catalogue.partitions.get(partition_id)
-        followed, led = self._follower.partitions.get(partition_id), self._state.led.get(partition_id)
+        follower_state, led = self._follower.partitions.get(partition_id), self._state.led.get(partition_id)
         known = max(
             partition.epochs.last if partition is not None else 0,
-            followed.known_epoch if followed is not None else 0,
+            follower_state.known_epoch if follower_state is not None else 0,
             led.epoch if led is not None else 0,
         )
         if entry.epoch >= known:

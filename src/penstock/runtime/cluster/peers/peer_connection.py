@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.model.limits import KIBIBYTE
+from penstock.streams.writing import write_together
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import (
     HANDSHAKE_FRAME_BYTES,
@@ -25,8 +25,7 @@ from penstock.wire.handshake import (
 )
 
 SERVICE = "peers"
-INTRODUCTION_SECONDS = 5.0
-JOIN_BYTES = 16 * KIBIBYTE
+HANDSHAKE_SECONDS = 5.0
 _SIZE_BYTES = 4
 UNANSWERED_MS = 5_000
 """A connection whose other end acknowledges nothing for so long is given up by the kernel."""
@@ -40,7 +39,7 @@ class ConnectionOwner(Protocol):
     place: str
     """Where the other nodes look for this one."""
 
-    def introduced(self, connection: PeerConnection) -> bool:
+    def authenticated(self, connection: PeerConnection) -> bool:
         """The other end has said who it is; False: it is not wanted."""
         ...
 
@@ -63,7 +62,7 @@ class PeerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._begun = b""
-        """What has arrived of the introduction and is no whole frame yet."""
+        """What has arrived of the handshake and is no whole frame yet."""
         self._steps: list[Callable[[Frame], None]] = []
         self._patience: asyncio.TimerHandle | None = None
 
@@ -94,14 +93,14 @@ class PeerConnection(asyncio.Protocol):
                 self._named,
             ]
         loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(INTRODUCTION_SECONDS, self.end, "it did not authenticate in time")
+        self._patience = loop.call_later(HANDSHAKE_SECONDS, self.end, "it did not authenticate in time")
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None:
             return
         try:
             if self._steps:
-                data = self._introduce(data)
+                data = self._shake_hands(data)
             frames = self._frames.feed(data) if data else ()
         except PenstockError as error:
             self.end(error.message)
@@ -115,9 +114,9 @@ class PeerConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.end(str(error) if error is not None else "it closed the connection")
 
-    # -- the introduction ------------------------------------------------------------------------------------
+    # -- the handshake ---------------------------------------------------------------------------------------
 
-    def _introduce(self, data: bytes) -> bytes:
+    def _shake_hands(self, data: bytes) -> bytes:
         """Takes one frame after the other, each of which must be short; returns what came behind the last."""
         self._begun += data
         while self._steps and self._transport is not None and len(self._begun) >= _SIZE_BYTES:
@@ -152,19 +151,15 @@ class PeerConnection(asyncio.Protocol):
             return
         if self._patience is not None:
             self._patience.cancel()
-        if not self._owner.introduced(self):
+        if not self._owner.authenticated(self):
             self.end(f"{self.peer} is not wanted")
 
-    # -- called by the house ---------------------------------------------------------------------------------
+    # -- called by the owner ---------------------------------------------------------------------------------
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends, in the order of calls."""
-        if self._transport is None:
-            return
-        if sum(map(len, buffers)) <= JOIN_BYTES:
-            self._transport.write(b"".join(buffers))
-        else:
-            self._transport.writelines(buffers)
+        if self._transport is not None:
+            write_together(self._transport, buffers, sum(map(len, buffers)))
 
     def end(self, why: str) -> None:
         """Cuts the connection and tells its owner, once."""

@@ -1,8 +1,4 @@
-"""The streams of a node to all others: it listens, and dials those whose name comes after its own.
-
-So there is one stream for each pair. A stream that breaks is dialled again, soon at first and then more slowly; a node
-that is not in the layout any more is let go.
-"""
+"""The streams of a node to all others, over sockets: it listens, and connects to those that `wire/peer_streams.py` names."""
 
 from __future__ import annotations
 
@@ -18,10 +14,9 @@ from penstock.runtime.cluster.peers.peer_connection import PeerConnection
 from penstock.runtime.cluster.streams import Listener, dial, listen
 from penstock.runtime.cluster.tls import ClusterTls
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.wire.backoff import PEER_STREAM
 from penstock.wire.frames import Frame
 from penstock.wire.handshake import HandshakeError
-from penstock.wire.strangers import Strangers
+from penstock.wire.peer_streams import PeerAttempts, PeerStreams
 
 logger = logging.getLogger(__name__)
 
@@ -57,17 +52,12 @@ class PeerLinks:
         self.place = place
         """Where the other nodes look for this one, as its entry says."""
         self._handler = handler
-        self._addresses: dict[str, str] = {}
-        self._connections: dict[str, PeerConnection] = {}
-        self._unnamed: set[PeerConnection] = set()
-        self._strangers: Strangers[PeerConnection] = Strangers()
-        """Those of them that have connected to this node."""
+        self._streams: PeerStreams[PeerConnection] = PeerStreams(name)
         self._dialling: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, asyncio.Event] = {}
         """By node that is dialled: set when its stream has ended."""
         self._server: Listener | None = None
         self._bad = BadConnections(logger)
-        self._closed = False
 
     async def listen(self, listener: socket.socket) -> None:
         """Takes connections of other nodes from now on."""
@@ -78,42 +68,38 @@ class PeerLinks:
     @property
     def connected(self) -> list[str]:
         """The nodes to which there is a stream."""
-        return sorted(self._connections)
+        return self._streams.nodes
 
     def _new(self, expected: str | None, dialled: str = "") -> PeerConnection:
         connection = PeerConnection(self, expected, dialled)
-        self._unnamed.add(connection)
-        oldest = self._strangers.enter(connection) if expected is None else None
+        oldest = self._streams.opened(connection, dialled=expected is not None)
         if oldest is not None:
             oldest.end("it was not authenticated, and new connections needed room")
         return connection
 
     def know(self, addresses: Mapping[str, str]) -> None:
         """Where the other nodes that live listen, by name."""
-        self._addresses = {name: place for name, place in addresses.items() if name != self.name}
-        for name in self._addresses:
-            if name > self.name and name not in self._dialling and not self._closed:
-                self._dialling[name] = asyncio.create_task(self._keep(name), name=f"peer {name}")
+        for name in self._streams.know(addresses):
+            self._dialling[name] = asyncio.create_task(self._keep(name), name=f"peer {name}")
 
     async def _keep(self, name: str) -> None:
         """Keeps a stream to a node for as long as it is in the layout."""
-        pauses, failing = PEER_STREAM.begin(), False
+        attempts = PeerAttempts()
         ended = self._wanted[name] = asyncio.Event()
         try:
-            while name in self._addresses:
-                why = await self._dial(name, self._addresses[name], ended)
+            while (address := self._streams.address(name)) is not None:
+                why = await self._dial(name, address, ended)
                 if why is None:
-                    pauses.reset()
-                    failing = False
+                    attempts.succeeded()
                     await ended.wait()
-                elif not failing:
-                    failing = True
+                elif attempts.failed():
                     logger.warning(
                         "cannot reach node %(node)s at %(address)s: %(error)s",
-                        {"node": name, "address": self._addresses.get(name), "error": why},
+                        {"node": name, "address": address, "error": why},
                     )
-                await asyncio.sleep(pauses.pause())
+                await asyncio.sleep(attempts.pause())
         finally:
+            self._streams.left_alone(name)
             self._dialling.pop(name, None)
             self._wanted.pop(name, None)
 
@@ -127,8 +113,8 @@ class PeerLinks:
                 connection = await dial(
                     lambda: self._new(name, str(address)), address.host, address.port, self._tls
                 )
-                while self._connections.get(name) is not connection:
-                    if connection not in self._unnamed:
+                while self._streams.find(name) is not connection:
+                    if not self._streams.is_unnamed(connection):
                         return "it closed the connection before it was authenticated"
                     await asyncio.sleep(0.005)
         except TimeoutError:
@@ -143,19 +129,15 @@ class PeerLinks:
 
     # -- connections -----------------------------------------------------------------------------------------
 
-    def introduced(self, connection: PeerConnection) -> bool:
+    def authenticated(self, connection: PeerConnection) -> bool:
         """Both ends have proven who they are."""
         name = connection.peer
-        self._unnamed.discard(connection)
-        self._strangers.leave(connection)
-        if name is None or name == self.name or self._closed:
+        if not self._streams.named(connection, name) or name is None:
             return False
-        older = self._connections.get(name)
+        older = self._streams.find(name)
         if older is not None:
             self._handler.peer_disconnected(name)
-        self._connections[name] = (
-            connection  # before the older one ends: nobody is to think that there is none
-        )
+        self._streams.began(connection, name)  # before the older one ends: there is always one
         if older is not None:
             older.end("it has reconnected")
         logger.info("connected to node %(node)s", {"node": name})
@@ -165,42 +147,40 @@ class PeerLinks:
     def arrived(self, connection: PeerConnection, frames: Sequence[Frame]) -> None:
         """Frames of a node."""
         name = connection.peer
-        if name is not None and self._connections.get(name) is connection:
+        if name is not None and self._streams.find(name) is connection:
             why = self._handler.peer_frames(name, frames)
             if why is not None:
                 connection.end(why)
 
     def ended(self, connection: PeerConnection, why: str) -> None:
         """A connection is gone."""
-        self._unnamed.discard(connection)
-        self._strangers.leave(connection)
         name = connection.peer
+        was_stream = self._streams.ended(connection, name)
         if name is None:
-            if not self._closed and connection.expected is None:
+            if not self._streams.is_closed and connection.expected is None:
                 self._bad.tell("stranger", "refused a connection of a node: %(reason)s", reason=why)
             return
-        if self._connections.get(name) is connection:
-            del self._connections[name]
+        if was_stream:
             logger.info("lost the connection to node %(node)s: %(error)s", {"node": name, "error": why})
-            if not self._closed:
+            if not self._streams.is_closed:
                 self._handler.peer_disconnected(name)
-        if name in self._wanted and name not in self._connections:
+        if name in self._wanted and self._streams.find(name) is None:
             self._wanted[name].set()
 
     def write(self, name: str, buffers: Sequence[Buffer]) -> None:
         """Sends to a node, if it is connected."""
-        connection = self._connections.get(name)
+        connection = self._streams.find(name)
         if connection is not None:
             connection.write(buffers)
 
     async def close(self) -> None:
         """Ends all streams."""
-        self._closed = True
+        self._streams.is_closed = True
         if self._server is not None:
             self._server.close()
         tasks = list(self._dialling.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in [*self._connections.values(), *self._unnamed]:
+        for connection in self._streams:
             connection.end("this node stops")

@@ -44,8 +44,8 @@ async def shut_down(
     except (StoreUnavailableError, TimeoutError) as error:
         shutdown.leaving_said(now_ms(), str(error) or "the metadata store does not answer")
     await _hand_over(shutdown, mirror, now_ms)
-    if shutdown.trouble:
-        logger.warning("node %(node)s stops: %(reason)s", {"node": name, "reason": shutdown.trouble})
+    if shutdown.failure:
+        logger.warning("node %(node)s stops: %(reason)s", {"node": name, "reason": shutdown.failure})
     if before:
         left = _led(name, mirror)
         logger.info(

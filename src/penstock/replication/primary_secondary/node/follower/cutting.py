@@ -11,7 +11,7 @@ from penstock.backend.node.whole_state import build
 from penstock.model.errors import PenstockError
 from penstock.queue import living_files
 from penstock.queue.partition import Partition
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.storage.entry_read import RebuildJob
 from penstock.storage.job import Job
 
@@ -21,11 +21,11 @@ logger = logging.getLogger("penstock.backend")
 class Teller(Protocol):
     """Whoever follows, as far as its primary is told of a cut."""
 
-    partitions: dict[int, FollowedPartition]
+    partitions: dict[int, FollowerState]
 
-    def stand(self, followed: FollowedPartition) -> None: ...
+    def stand(self, follower_state: FollowerState) -> None: ...
     def tell_cut(
-        self, followed: FollowedPartition, before: Partition, after: Partition, messages: int
+        self, follower_state: FollowerState, before: Partition, after: Partition, messages: int
     ) -> None: ...
 
 
@@ -35,9 +35,9 @@ class Cutter:
     def __init__(self, parts: NodeParts, teller: Teller) -> None:
         self._parts = parts
         self._teller = teller
-        self._to_cut: dict[int, FollowedPartition] = {}
+        self._to_cut: dict[int, FollowerState] = {}
         """Cuts that wait for the disk or for a checkpoint."""
-        self._cuts: dict[Job, FollowedPartition] = {}
+        self._cuts: dict[Job, FollowerState] = {}
         self.jobs: list[Job] = []
 
     @property
@@ -50,61 +50,64 @@ class Cutter:
         """Whether a cut waits for the disk or for a checkpoint."""
         return bool(self._to_cut)
 
-    def cut(self, followed: FollowedPartition, last: int, *, to_lead: bool = False) -> None:
+    def cut(self, follower_state: FollowerState, last: int, *, to_lead: bool = False) -> None:
         """The records after `last` are to go."""
-        followed.cutting, followed.cuts_to_lead = last, to_lead
-        followed.cut_after = self._parts.store.appended_position
-        self._to_cut[followed.partition_id] = followed
+        follower_state.cutting, follower_state.cuts_to_lead = last, to_lead
+        follower_state.cut_after = self._parts.store.appended_position
+        self._to_cut[follower_state.partition_id] = follower_state
 
     def step(self) -> None:
         """Begins cuts that wait for the disk or for a checkpoint."""
         parts, store = self._parts, self._parts.store
-        for partition_id, followed in list(self._to_cut.items()):
+        for partition_id, follower_state in list(self._to_cut.items()):
             if parts.checkpointer.is_under_way:
                 return
-            if store.committed_position < followed.cut_after:
+            if store.committed_position < follower_state.cut_after:
                 continue
             del self._to_cut[partition_id]
-            if followed.cutting is None or self._teller.partitions.get(partition_id) is not followed:
+            if (
+                follower_state.cutting is None
+                or self._teller.partitions.get(partition_id) is not follower_state
+            ):
                 continue
-            partition = parts.catalogue.partitions[followed.partition_id]
+            partition = parts.catalogue.partitions[follower_state.partition_id]
             assert store.replica_log is not None
             initial = Partition(
-                followed.partition_id, partition.name, partition.settings, partition.created_ms
+                follower_state.partition_id, partition.name, partition.settings, partition.created_ms
             )
             job = store.replica_log.rebuild_job(
-                followed.partition_id, followed.cutting, partial(build, initial)
+                follower_state.partition_id, follower_state.cutting, partial(build, initial)
             )
-            if job is None or followed.partition_id in parts.catalogue.damage:
-                self._failed(followed)
+            if job is None or follower_state.partition_id in parts.catalogue.damage:
+                self._failed(follower_state)
             else:
-                self._cuts[job] = followed
+                self._cuts[job] = follower_state
                 self.jobs.append(job)
 
     def job_done(self, job: Job) -> bool:
         """Takes a state that was made anew."""
-        followed = self._cuts.pop(job, None)
-        if followed is None:
+        follower_state = self._cuts.pop(job, None)
+        if follower_state is None:
             return False
         assert isinstance(job, RebuildJob)
-        parts, partition_id, last = self._parts, followed.partition_id, followed.cutting
+        parts, partition_id, last = self._parts, follower_state.partition_id, follower_state.cutting
         partition: Partition | None = job.built
-        if self._teller.partitions.get(partition_id) is not followed or last is None:
+        if self._teller.partitions.get(partition_id) is not follower_state or last is None:
             return True  # it was dropped meanwhile
         if partition is None or partition.index != last or not self._has_files(partition):
-            self._failed(followed)
+            self._failed(follower_state)
         else:
             try:
                 parts.logbook.write_cut(partition_id, last)
             except PenstockError:  # no room in the journal: from the start
-                self._to_cut[partition_id] = followed
+                self._to_cut[partition_id] = follower_state
                 return True
             before = parts.catalogue.partitions[partition_id]
             messages = before.totals.sent - partition.totals.sent
-            self._teller.tell_cut(followed, before, partition, messages)
+            self._teller.tell_cut(follower_state, before, partition, messages)
             parts.catalogue.partitions[partition_id] = partition
             parts.freeing.add(before)
-            self._cut_done(followed)
+            self._cut_done(follower_state)
         return True
 
     def _has_files(self, partition: Partition) -> bool:
@@ -112,17 +115,17 @@ class Cutter:
         store = self._parts.store
         return all(store.has_file(partition.partition_id, file) for file in living_files.files_of(partition))
 
-    def _failed(self, followed: FollowedPartition) -> None:
+    def _failed(self, follower_state: FollowerState) -> None:
         """The primary has to send everything; where this node is to lead, nobody else has more."""
-        if followed.cuts_to_lead:
-            followed.is_uncut = True
+        if follower_state.cuts_to_lead:
+            follower_state.is_uncut = True
         else:
-            followed.needs_whole = True
-        self._cut_done(followed)
+            follower_state.needs_whole = True
+        self._cut_done(follower_state)
 
-    def _cut_done(self, followed: FollowedPartition) -> None:
-        followed.cutting = None
-        self._teller.stand(followed)
+    def _cut_done(self, follower_state: FollowerState) -> None:
+        follower_state.cutting = None
+        self._teller.stand(follower_state)
 
 
 def replaced_messages(before: Partition, after: Partition) -> int:

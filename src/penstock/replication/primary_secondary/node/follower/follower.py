@@ -14,7 +14,7 @@ from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sen
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.core.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.replication.primary_secondary.node.follower.cutting import Cutter, replaced_messages, report_cut
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.replication.primary_secondary.node.follower.installing import (
     Installation,
     Installed,
@@ -49,104 +49,110 @@ class Follower:
         self._node = node
         self._streams = streams
         self._layout = layout
-        self.partitions: dict[int, FollowedPartition] = {}
+        self.partitions: dict[int, FollowerState] = {}
         self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
         """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
         self.cutter = Cutter(parts, self)
         self.installer = Installer(parts)
 
-    def follow(self, partition_id: int, epoch: int) -> FollowedPartition:
+    def follow(self, partition_id: int, epoch: int) -> FollowerState:
         """Follows the primary of this epoch, once it has called."""
-        followed = self.partitions.get(partition_id)
-        if followed is None:
-            followed = self.partitions[partition_id] = FollowedPartition(partition_id)
-            followed.needs_whole = has_only_former_life(self._parts, partition_id)
-        followed.known_epoch = max(followed.known_epoch, epoch)
-        if followed.epoch < epoch:
-            followed.leader = None
-            followed.forget_image()
-        return followed
+        follower_state = self.partitions.get(partition_id)
+        if follower_state is None:
+            follower_state = self.partitions[partition_id] = FollowerState(partition_id)
+            follower_state.needs_whole = has_only_former_life(self._parts, partition_id)
+        follower_state.known_epoch = max(follower_state.known_epoch, epoch)
+        if follower_state.epoch < epoch:
+            follower_state.leader = None
+            follower_state.forget_image()
+        return follower_state
 
     def unfollow(self, partition_id: int) -> None:
         """This node leads the partition, or has it no more."""
-        followed = self.partitions.pop(partition_id, None)
-        if followed is not None:
-            followed.forget_image()
+        follower_state = self.partitions.pop(partition_id, None)
+        if follower_state is not None:
+            follower_state.forget_image()
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone: it has to ask again where this replica stands."""
-        for followed in self.partitions.values():
-            if followed.leader == node:
-                followed.leader = None
-                followed.forget_image()
+        for follower_state in self.partitions.values():
+            if follower_state.leader == node:
+                follower_state.leader = None
+                follower_state.forget_image()
 
     # -- what a primary says ---------------------------------------------------------------------------------
 
-    def lead(self, followed: FollowedPartition, stream: PeerStream, message: Lead) -> None:
+    def lead(self, follower_state: FollowerState, stream: PeerStream, message: Lead) -> None:
         """Somebody says that it leads."""
-        if not self._obeys(followed, stream, message.epoch):
+        if not self._obeys(follower_state, stream, message.epoch):
             return
-        followed.leader, followed.epoch, followed.unclean = stream.node, message.epoch, message.unclean
-        followed.forget_image()
-        followed.too_old = False
-        self._stand(followed, stream)
+        follower_state.leader, follower_state.epoch, follower_state.unclean = (
+            stream.node,
+            message.epoch,
+            message.unclean,
+        )
+        follower_state.forget_image()
+        follower_state.too_old = False
+        self._stand(follower_state, stream)
 
-    def _obeys(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
-        if epoch < followed.known_epoch:
-            stream.send(Refuse(followed.partition_id, followed.known_epoch))
+    def _obeys(self, follower_state: FollowerState, stream: PeerStream, epoch: int) -> bool:
+        if epoch < follower_state.known_epoch:
+            stream.send(Refuse(follower_state.partition_id, follower_state.known_epoch))
             return False
-        followed.known_epoch = epoch
+        follower_state.known_epoch = epoch
         return True
 
-    def stand(self, followed: FollowedPartition) -> None:
+    def stand(self, follower_state: FollowerState) -> None:
         """Says to its primary where this replica stands, which is another place than before."""
-        stream = self._streams.get(followed.leader or "")
+        stream = self._streams.get(follower_state.leader or "")
         if stream is not None:
-            self._stand(followed, stream)
+            self._stand(follower_state, stream)
 
-    def _stand(self, followed: FollowedPartition, stream: PeerStream) -> None:
-        parts, partition_id = self._parts, followed.partition_id
+    def _stand(self, follower_state: FollowerState, stream: PeerStream) -> None:
+        parts, partition_id = self._parts, follower_state.partition_id
         partition = parts.catalogue.partitions[partition_id]
-        if followed.cutting is not None:
+        if follower_state.cutting is not None:
             return  # it is said when that is done
         whole = (
-            followed.needs_whole or partition_id in parts.catalogue.damage or is_missing_batches(partition)
+            follower_state.needs_whole
+            or partition_id in parts.catalogue.damage
+            or is_missing_batches(partition)
         )
         epochs, last = ([], 0) if whole else (partition.epochs.pairs(), partition.index)
-        followed.joined = self._layout.joined(partition_id, self._node)
-        stream.send(Standing(partition_id, followed.epoch, epochs, last, whole, followed.joined))
+        follower_state.joined = self._layout.joined(partition_id, self._node)
+        stream.send(Standing(partition_id, follower_state.epoch, epochs, last, whole, follower_state.joined))
 
-    def layout_changed(self, followed: FollowedPartition) -> None:
+    def layout_changed(self, follower_state: FollowerState) -> None:
         """The primary takes no word from a replica of another membership of this node than it knows: it is told of this one."""
-        if followed.joined != self._layout.joined(followed.partition_id, self._node):
-            self.stand(followed)
+        if follower_state.joined != self._layout.joined(follower_state.partition_id, self._node):
+            self.stand(follower_state)
 
-    def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+    def _follows(self, follower_state: FollowerState, stream: PeerStream, epoch: int) -> bool:
         """Whether what came is from the primary that it follows."""
         return (
-            self._obeys(followed, stream, epoch)
-            and (followed.leader, followed.epoch) == (stream.node, epoch)
-            and followed.cutting is None
+            self._obeys(follower_state, stream, epoch)
+            and (follower_state.leader, follower_state.epoch) == (stream.node, epoch)
+            and follower_state.cutting is None
         )
 
     def append(
-        self, followed: FollowedPartition, stream: PeerStream, message: Append, body: memoryview
+        self, follower_state: FollowerState, stream: PeerStream, message: Append, body: memoryview
     ) -> None:
         """Records came. Raises `PenstockError` where the journal has no room for them now: they must come again."""
-        parts, partition_id = self._parts, followed.partition_id
-        if not self._follows(followed, stream, message.epoch):
-            self._note(stream, followed, len(body))
+        parts, partition_id = self._parts, follower_state.partition_id
+        if not self._follows(follower_state, stream, message.epoch):
+            self._note(stream, follower_state, len(body))
             return
         partition = parts.catalogue.partitions[partition_id]
         if (
-            followed.needs_whole
-            or followed.is_restoring
-            or followed.too_old
+            follower_state.needs_whole
+            or follower_state.is_restoring
+            or follower_state.too_old
             or partition_id in parts.catalogue.damage
         ):
-            self._note(stream, followed, len(body))
+            self._note(stream, follower_state, len(body))
             return
-        secondary = Secondary(partition.epochs, partition.index, followed.known_epoch)
+        secondary = Secondary(partition.epochs, partition.index, follower_state.known_epoch)
         judgement = secondary.judge(
             message.epoch, message.previous, message.previous_epoch, len(message.sizes)
         )
@@ -154,14 +160,14 @@ class Follower:
             case Refused(epoch):
                 stream.send(Refuse(partition_id, epoch))
             case OutOfStep():
-                self._stand(followed, stream)
+                self._stand(follower_state, stream)
             case Ready(first):
-                followed.committed = message.committed
+                follower_state.committed = message.committed
                 try:
                     self._append(partition, message.previous + 1, first, message.sizes, body)
                 except TooOldError as error:
-                    self._give_up(followed, partition.name, error.message)
-        self._note(stream, followed, len(body))
+                    self._give_up(follower_state, partition.name, error.message)
+        self._note(stream, follower_state, len(body))
 
     def _append(self, partition: Partition, number: int, first: int, sizes: Sizes, body: memoryview) -> None:
         offset = 0
@@ -182,27 +188,27 @@ class Follower:
         finally:
             self._parts.take_leavings(partition)
 
-    def _give_up(self, followed: FollowedPartition, name: str, why: str) -> None:
+    def _give_up(self, follower_state: FollowerState, name: str, why: str) -> None:
         """Nothing of it is written here, so that this version can read all of its own journal."""
-        followed.too_old = True
+        follower_state.too_old = True
         logger.error(
             "stopped following partition %(partition)d of %(queue)r: %(reason)s",
-            {"partition": followed.partition_id, "queue": name, "reason": why},
+            {"partition": follower_state.partition_id, "queue": name, "reason": why},
         )
 
     # -- confirming ------------------------------------------------------------------------------------------
 
-    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int | None) -> None:
+    def _note(self, stream: PeerStream, follower_state: FollowerState, body_bytes: int | None) -> None:
         """What came is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
-        partition = self._parts.catalogue.partitions[followed.partition_id]
+        partition = self._parts.catalogue.partitions[follower_state.partition_id]
         is_good = (
-            followed.leader == stream.node
-            and followed.cutting is None
-            and not followed.needs_whole
-            and not followed.too_old
-            and followed.partition_id not in self._parts.catalogue.damage
-            and not followed.is_restoring
-            and partition.epochs.last == followed.epoch
+            follower_state.leader == stream.node
+            and follower_state.cutting is None
+            and not follower_state.needs_whole
+            and not follower_state.too_old
+            and follower_state.partition_id not in self._parts.catalogue.damage
+            and not follower_state.is_restoring
+            and partition.epochs.last == follower_state.epoch
             and not is_missing_batches(partition)
         )
         index = partition.index if is_good else 0
@@ -210,8 +216,8 @@ class Follower:
             (
                 self._parts.store.appended_position,
                 stream.node,
-                followed.partition_id,
-                followed.epoch,
+                follower_state.partition_id,
+                follower_state.epoch,
                 index,
                 weight(body_bytes) if body_bytes is not None else 0,
             )
@@ -223,15 +229,15 @@ class Follower:
         while unflushed and unflushed[0][0] <= position:
             _, node, partition_id, epoch, index, size = unflushed.popleft()
             stream = self._streams.get(node)
-            followed = self.partitions.get(partition_id)
+            follower_state = self.partitions.get(partition_id)
             if stream is None:
                 continue
             stream.taken_bytes += size
             if (
                 index
-                and followed is not None
-                and (followed.leader, followed.epoch) == (node, epoch)
-                and not followed.needs_whole
+                and follower_state is not None
+                and (follower_state.leader, follower_state.epoch) == (node, epoch)
+                and not follower_state.needs_whole
                 and partition_id not in self._parts.catalogue.damage
             ):
                 stream.confirmations[partition_id] = (epoch, index)
@@ -252,72 +258,72 @@ class Follower:
 
     # -- cutting ---------------------------------------------------------------------------------------------
 
-    def cut(self, followed: FollowedPartition, stream: PeerStream, message: Cut) -> None:
+    def cut(self, follower_state: FollowerState, stream: PeerStream, message: Cut) -> None:
         """The primary does not have the records after `last`: they were never committed."""
-        if self._follows(followed, stream, message.epoch):
-            self.cutter.cut(followed, message.last)
+        if self._follows(follower_state, stream, message.epoch):
+            self.cutter.cut(follower_state, message.last)
 
     def tell_cut(
-        self, followed: FollowedPartition, before: Partition, after: Partition, messages: int
+        self, follower_state: FollowerState, before: Partition, after: Partition, messages: int
     ) -> None:
         """Another log took the place of the one that was here. The primary counts what went, in the statistics of the queue."""
-        known = self._layout.get(followed.partition_id)
-        unclean = max(known.entry.unclean if known is not None else 0, followed.unclean)
-        if followed.cuts_to_lead:
+        known = self._layout.get(follower_state.partition_id)
+        unclean = max(known.entry.unclean if known is not None else 0, follower_state.unclean)
+        if follower_state.cuts_to_lead:
             messages = 0  # none of them was ever committed: see `never_committed`
         lost = report_cut(before, after, messages, unclean)
-        stream = self._streams.get(followed.leader or "")
+        stream = self._streams.get(follower_state.leader or "")
         if stream is not None and lost:
-            stream.send(Lost(followed.partition_id, followed.epoch, lost, before.epochs.last))
+            stream.send(Lost(follower_state.partition_id, follower_state.epoch, lost, before.epochs.last))
 
     # -- taking in a whole partition -------------------------------------------------------------------------
 
     def take_image(
-        self, followed: FollowedPartition, stream: PeerStream, message: Image, body: memoryview
+        self, follower_state: FollowerState, stream: PeerStream, message: Image, body: memoryview
     ) -> None:
         """A part of the primary's state; with the last one it is installed."""
-        if not self._follows(followed, stream, message.epoch):
-            self._note(stream, followed, len(body))
+        if not self._follows(follower_state, stream, message.epoch):
+            self._note(stream, follower_state, len(body))
             return
         if not message.part:
-            followed.image, followed.image_index = [], message.index
-        if (message.part, message.index) != (len(followed.image), followed.image_index):
-            self._note(stream, followed, len(body))
+            follower_state.image, follower_state.image_index = [], message.index
+        if (message.part, message.index) != (len(follower_state.image), follower_state.image_index):
+            self._note(stream, follower_state, len(body))
             return
-        followed.image.append(bytes(body))
+        follower_state.image.append(bytes(body))
         if message.part + 1 < message.parts:
-            self._note(stream, followed, len(body))
+            self._note(stream, follower_state, len(body))
             return
-        received, followed.image = followed.image, []
-        self.installer.begin(Installation(followed, message.index, received, stream))
+        received, follower_state.image = follower_state.image, []
+        self.installer.begin(Installation(follower_state, message.index, received, stream))
         # The bytes count as taken now: where the installation is given up nothing else would say so.
-        self._note(stream, followed, len(body))
+        self._note(stream, follower_state, len(body))
 
     def install_some(self, now_ms: int) -> None:
         """Goes on with states that are complete in memory, a bounded step."""
         for outcome in self.installer.step(now_ms):
-            followed = outcome.installation.followed
+            follower_state = outcome.installation.follower_state
             match outcome:
                 case Installed(installation, before, after):
-                    followed.needs_whole = False
+                    follower_state.needs_whole = False
                     messages = replaced_messages(before, after)
                     if messages:
-                        self.tell_cut(followed, before, after, messages)
-                    self._note(installation.stream, followed, None)
+                        self.tell_cut(follower_state, before, after, messages)
+                    self._note(installation.stream, follower_state, None)
                 case Unreadable(_, why):
-                    name = self._parts.catalogue.partitions[followed.partition_id].name
-                    self._give_up(followed, name, why)
+                    name = self._parts.catalogue.partitions[follower_state.partition_id].name
+                    self._give_up(follower_state, name, why)
                 case _ as unreachable:
                     assert_never(unreachable)
 
     def take_batches(
-        self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview
+        self, follower_state: FollowerState, stream: PeerStream, message: Batches, body: memoryview
     ) -> None:
         """Batches that the state refers to."""
-        if not self._follows(followed, stream, message.epoch) or followed.is_restoring:
-            self._note(stream, followed, len(body))
+        if not self._follows(follower_state, stream, message.epoch) or follower_state.is_restoring:
+            self._note(stream, follower_state, len(body))
             return
-        partition = self._parts.catalogue.partitions[followed.partition_id]
+        partition = self._parts.catalogue.partitions[follower_state.partition_id]
         stored: list[tuple[Sent, int]] = []
         offset = 0
         try:
@@ -330,13 +336,13 @@ class Follower:
                 if is_wanted(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
-                        followed.partition_id, message.index, head, payload
+                        follower_state.partition_id, message.index, head, payload
                     )
                     stored.append((sent, position))
                 offset = end
         finally:
             place_batches(partition, stored)  # also where the journal had no room for all: those come again
-        self._note(stream, followed, len(body))
+        self._note(stream, follower_state, len(body))
 
 
 def has_only_former_life(parts: NodeParts, partition_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""A replica that follows: whom, from where, and what keeps it from going on."""
+"""What one node knows of a partition that it follows: its leader, from which record on, and what keeps it from going on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class FollowedPartition:
-    """A replica that follows."""
+class FollowerState:
+    """The state of a follower of one partition."""
 
     partition_id: int
     known_epoch: int = 0

@@ -28,7 +28,7 @@ from penstock.model.limits import MEBIBYTE
 from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot.building import Builder
-from penstock.replication.primary_secondary.node.follower.follower_state import FollowedPartition
+from penstock.replication.primary_secondary.node.follower.follower_state import FollowerState
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 
 logger = logging.getLogger("penstock.backend")
@@ -45,7 +45,7 @@ RETRY_MS = 1_000
 class Installation:
     """One state that is complete in memory."""
 
-    followed: FollowedPartition
+    follower_state: FollowerState
     index: int
     parts: list[bytes]
     stream: PeerStream
@@ -61,8 +61,8 @@ class Installation:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether its primary is still followed."""
-        return self.followed.installing == self.number
+        """Whether the node still follows its primary."""
+        return self.follower_state.installing == self.number
 
 
 class Installed(NamedTuple):
@@ -110,7 +110,7 @@ class Installer:
     def begin(self, installation: Installation) -> None:
         """All parts are here."""
         self._begun += 1
-        installation.number = installation.followed.installing = self._begun
+        installation.number = installation.follower_state.installing = self._begun
         self._installations.append(installation)
 
     def step(self, now_ms: int) -> list[Outcome]:
@@ -154,7 +154,7 @@ class Installer:
 
     def _give_up(self, installation: Installation, why: str) -> None:
         self._remove(installation)
-        installation.followed.installing = 0
+        installation.follower_state.installing = 0
         self._outcomes.append(Unreadable(installation, why))
 
     def _write(self, installation: Installation, room: int, now_ms: int) -> int:
@@ -162,7 +162,7 @@ class Installer:
         if not installation.written and self._parts.checkpointer.is_under_way:
             return 0
         logbook, parts = self._parts.logbook, installation.parts
-        partition_id = installation.followed.partition_id
+        partition_id = installation.follower_state.partition_id
         size = 0
         while installation.written < len(parts) and size < room:
             part = parts[installation.written]
@@ -180,7 +180,7 @@ class Installer:
         return size
 
     def _finish(self, installation: Installation) -> None:
-        parts, partition_id = self._parts, installation.followed.partition_id
+        parts, partition_id = self._parts, installation.follower_state.partition_id
         self._installations.remove(installation)
         before, after = parts.catalogue.partitions[partition_id], installation.partition
         if after is None:
@@ -192,6 +192,6 @@ class Installer:
             "partition %(partition)d was copied from the primary as of record %(record)d",
             {"partition": partition_id, "record": installation.index},
         )
-        installation.followed.installing = 0
+        installation.follower_state.installing = 0
         self._outcomes.append(Installed(installation, before, after))
         parts.freeing.add(before)

@@ -147,13 +147,13 @@ class Leader:
         """Begins the epoch, if this node can; False: not yet."""
         entry = known.entry
         state, partition_id = self.state, entry.partition
-        followed = self.follower.partitions.get(partition_id)
-        if followed is not None and followed.cutting is not None:
+        follower_state = self.follower.partitions.get(partition_id)
+        if follower_state is not None and follower_state.cutting is not None:
             return False
-        if followed is not None and entry.epoch < followed.known_epoch:
+        if follower_state is not None and entry.epoch < follower_state.known_epoch:
             return True  # somebody else leads a later one; the layout will say so
-        if followed is not None:
-            followed.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
+        if follower_state is not None:
+            follower_state.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
         if not is_fit(self.state.parts, self.follower, entry, is_elected=True):
             logger.warning(
                 "partition %(partition)d: this node cannot be primary: its data is damaged or missing",

@@ -46,10 +46,10 @@ class LifecycleSending:
     def take(self, now_ms: int) -> list[LifecycleReport]:
         """What is to be sent now; of each the outcome is to be told."""
         parts, since = self._state.parts, self._since
-        if parts.followed:
-            for partition_id in parts.followed:
+        if parts.to_report:
+            for partition_id in parts.to_report:
                 since.setdefault(partition_id, now_ms)
-            parts.followed.clear()
+            parts.to_report.clear()
         if not since and not self._last_words:
             return []
         reports = [

@@ -51,13 +51,13 @@ def gives_back(follower: Follower, entry: PartitionEntry, partition: Partition) 
     last = never_committed(entry, partition.epochs.last, partition.table.next)
     if last is None or last >= partition.index:
         return False
-    followed = follower.follow(entry.partition, entry.epoch)
-    if followed.is_uncut:
+    follower_state = follower.follow(entry.partition, entry.epoch)
+    if follower_state.is_uncut:
         logger.warning(
             "partition %(partition)d of %(queue)r: this node has messages that were never committed and cannot cut them off; "
             "their numbers were given to other messages too",
             {"partition": entry.partition, "queue": entry.queue},
         )
         return False
-    follower.cutter.cut(followed, last, to_lead=True)
+    follower.cutter.cut(follower_state, last, to_lead=True)
     return True
