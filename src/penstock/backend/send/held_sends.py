@@ -1,4 +1,4 @@
-"""Sends that wait for a clock to become certain, by queue, in the order in which they came."""
+"""Sends that wait for the clock to become certain, by queue, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HeldSend(NamedTuple):
 
 
 class HeldSends:
-    """All that a node holds, bounded in number and in bytes for each queue, and in bytes for all of them."""
+    """All held sends of a node, bounded in number and in bytes for each queue, and in bytes for all."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = limits.SENDS_HELD_BYTES_PER_NODE if most_bytes is None else most_bytes
@@ -65,7 +65,7 @@ class HeldSends:
         self._all_bytes += len(send.body)
 
     def first(self, partition_id: int) -> HeldSend | None:
-        """Who waits longest."""
+        """The send that waits longest."""
         line = self._by_queue.get(partition_id)
         return line[0] if line else None
 
@@ -93,7 +93,7 @@ class HeldSends:
         return dropped
 
     def leave_connection(self, connection: int) -> None:
-        """The client is gone: what it sent was not taken in."""
+        """The client is gone: its held sends are dropped, because they were not accepted."""
         for partition_id, line in list(self._by_queue.items()):
             kept = deque(send for send in line if send.connection != connection)
             if kept:

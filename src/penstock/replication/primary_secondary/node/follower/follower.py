@@ -1,4 +1,4 @@
-"""The partitions that this node follows: records are appended and applied as they come, and confirmed once on disk."""
+"""The partitions that this node follows: records are appended and applied as they arrive, and confirmed when they are on disk."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class Follower:
         return followed
 
     def unfollow(self, partition_id: int) -> None:
-        """This node leads the partition, or has it no more."""
+        """This node leads the partition, or no longer has it."""
         followed = self.partitions.pop(partition_id, None)
         if followed is not None:
             followed.forget_image()
 
     def lost(self, node: str) -> None:
-        """The stream to a node is gone: it has to ask again where this replica stands."""
+        """The stream to a node is gone: it must ask again for this replica's position."""
         for followed in self.partitions.values():
             if followed.leader == node:
                 followed.leader = None
@@ -83,7 +83,7 @@ class Follower:
     # -- what a primary says ---------------------------------------------------------------------------------
 
     def lead(self, followed: FollowedPartition, stream: PeerStream, message: Lead) -> None:
-        """Somebody says that it leads."""
+        """A node announces that it leads."""
         if not self._obeys(followed, stream, message.epoch):
             return
         followed.leader, followed.epoch, followed.unclean = stream.node, message.epoch, message.unclean
@@ -99,7 +99,7 @@ class Follower:
         return True
 
     def stand(self, followed: FollowedPartition) -> None:
-        """Says to its primary where this replica stands, which is another place than before."""
+        """Reports the position of this replica to its primary, after it changed."""
         stream = self._streams.get(followed.leader or "")
         if stream is not None:
             self._stand(followed, stream)
@@ -108,7 +108,7 @@ class Follower:
         parts, partition_id = self._parts, followed.partition_id
         partition = parts.catalogue.partitions[partition_id]
         if followed.cutting is not None:
-            return  # it is said when that is done
+            return  # it is reported when that is done
         whole = (
             followed.needs_whole or partition_id in parts.catalogue.damage or is_missing_batches(partition)
         )
@@ -117,12 +117,14 @@ class Follower:
         stream.send(Standing(partition_id, followed.epoch, epochs, last, whole, followed.joined))
 
     def layout_changed(self, followed: FollowedPartition) -> None:
-        """The primary takes no word from a replica of another membership of this node than it knows: it is told of this one."""
+        """Reports the current membership to the primary, which ignores messages of a replica with another membership of this
+        node.
+        """
         if followed.joined != self._layout.joined(followed.partition_id, self._node):
             self.stand(followed)
 
     def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
-        """Whether what came is from the primary that it follows."""
+        """Whether a message is from the primary that it follows."""
         return (
             self._obeys(followed, stream, epoch)
             and (followed.leader, followed.epoch) == (stream.node, epoch)
@@ -132,7 +134,7 @@ class Follower:
     def append(
         self, followed: FollowedPartition, stream: PeerStream, message: Append, body: memoryview
     ) -> None:
-        """Records came. Raises `PenstockError` where the journal has no room for them now: they must come again."""
+        """Appends received records. Raises `PenstockError` if the journal has no room now: they must come again."""
         parts, partition_id = self._parts, followed.partition_id
         if not self._follows(followed, stream, message.epoch):
             self._note(stream, followed, len(body))
@@ -174,7 +176,7 @@ class Follower:
                     record = decode_record(head)
                     if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
                         raise TooOldError(f"a record {type(record).__name__} in the log of a partition")
-                    # A copy, so that a batch in memory does not keep all that it came with.
+                    # A copy, so that a batch in memory does not keep the whole frame.
                     batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
                     logbook.copy(partition, record, head, batch)
                 number += 1
@@ -183,7 +185,7 @@ class Follower:
             self._parts.take_leavings(partition)
 
     def _give_up(self, followed: FollowedPartition, name: str, why: str) -> None:
-        """Nothing of it is written here, so that this version can read all of its own journal."""
+        """Stops following without writing anything, so that this version can read all of its own journal."""
         followed.too_old = True
         logger.error(
             "stopped following partition %(partition)d of %(queue)r: %(reason)s",
@@ -193,7 +195,7 @@ class Follower:
     # -- confirming ------------------------------------------------------------------------------------------
 
     def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int | None) -> None:
-        """What came is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
+        """Received data is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
         partition = self._parts.catalogue.partitions[followed.partition_id]
         is_good = (
             followed.leader == stream.node
@@ -237,7 +239,7 @@ class Follower:
                 stream.confirmations[partition_id] = (epoch, index)
 
     def confirm(self) -> None:
-        """Tells everybody what is on disk here."""
+        """Confirms to all nodes what is on disk here."""
         for stream in self._streams.values():
             if stream.taken_bytes or stream.confirmations:
                 rows = [(partition_id, *row) for partition_id, row in stream.confirmations.items()]
@@ -246,7 +248,7 @@ class Follower:
                 stream.confirmations = {}
 
     def forget_stream(self, node: str) -> None:
-        """What a node sent before it was connected anew is confirmed to nobody."""
+        """Data that a node sent before it reconnected is not confirmed."""
         self._unflushed = deque(row for row in self._unflushed if row[1] != node)
         self.lost(node)
 
@@ -290,11 +292,11 @@ class Follower:
             return
         received, followed.image = followed.image, []
         self.installer.begin(Installation(followed, message.index, received, stream))
-        # The bytes count as taken now: where the installation is given up nothing else would say so.
+        # The bytes count as taken now: if the installation is abandoned, they would never be confirmed.
         self._note(stream, followed, len(body))
 
     def install_some(self, now_ms: int) -> None:
-        """Goes on with states that are complete in memory, a bounded step."""
+        """Continues with states that are complete in memory, by a bounded step."""
         for outcome in self.installer.step(now_ms):
             followed = outcome.installation.followed
             match outcome:
@@ -327,7 +329,7 @@ class Follower:
                 sent = decode_record(head)
                 if not isinstance(sent, Sent):
                     raise TooOldError(f"a record {type(sent).__name__} before a batch")
-                if is_wanted(partition, sent):  # else it came before, or nothing of it lives
+                if is_wanted(partition, sent):  # else it came before, or none of its messages lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
                         followed.partition_id, message.index, head, payload
@@ -340,9 +342,10 @@ class Follower:
 
 
 def has_only_former_life(parts: NodeParts, partition_id: int) -> bool:
-    """Whether nothing is here of a partition but records, in the journal, of an earlier time at which it was held.
+    """Whether there is nothing of a partition except records, in the journal, of an earlier time at which it was held.
 
-    So it is also after a restart, and until a whole state has come: the log cannot go on from its first record then.
+    This also holds after a restart, and until a whole state has arrived: the log cannot continue from its first record
+    then.
     """
     partition, replica_log = parts.catalogue.partitions.get(partition_id), parts.store.replica_log
     return (
