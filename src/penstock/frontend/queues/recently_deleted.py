@@ -1,4 +1,4 @@
-"""Names of queues that were deleted lately: the service lets nobody use them again for a minute."""
+"""Names of recently deleted queues: as in SQS, they cannot be used again for a minute."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def mark(context: Context, native_name: str) -> Steps[None]:
         try:
             yield from remove(entry.key, entry.version)
         except VersionConflictError:
-            continue  # it is a new one, or somebody else took it away
+            continue  # it is a new one, or another client removed it
     yield from put(PREFIX + native_name, msgspec.json.encode(Tombstone(context.now_ms)))
