@@ -1,7 +1,7 @@
-"""Reads how wrong the wall clock can be from ClockBound's shared memory (version 2 of its protocol).
+"""Reads the maximum error of the wall clock from ClockBound's shared memory (version 2 of its protocol).
 
-The daemon writes the bound about once a second, with the monotonic time at which it held and the rate at which it
-grows. Its generation is odd while it writes.
+The daemon writes the bound about once a second, with the monotonic time at which it held and the rate at which it grows.
+Its generation is odd while it writes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ClockBound:
         return host_reading(before_us, known, self._local.reading_us())
 
     def _snapshot(self) -> bytes:
-        """What the daemon wrote, whole."""
+        """A consistent copy of the daemon's data."""
         try:
             with open(self._segment, "rb", buffering=0) as file:
                 before = file.read(LAYOUT.size)

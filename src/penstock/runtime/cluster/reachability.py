@@ -1,7 +1,7 @@
-"""Knocks at the nodes of a cluster before a process joins it: whoever they refuse is told so at once, instead of trying on.
+"""Connects to the nodes of a cluster before a process joins it: if they refuse it, the start fails at once with the reason.
 
-A node that cannot be reached says nothing about us. One that answers and does not know our secret, or does not take our
-certificate, never will; unless another node does take us, in which case it is that one which is wrong.
+A node that cannot be reached proves nothing. A node that answers and does not know our secret, or refuses our certificate,
+never will accept us; unless another node accepts us, because then the first one is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from penstock.wire.messages import SERVICE
 KNOCK_SECONDS = 2.0
 """A node that has not answered by then counts as one that cannot be reached."""
 MANNERS_SECONDS = 0.5
-"""Who is being asked may finish after another has taken us: an introduction that breaks off looks like a stranger's."""
+"""How long a node may finish its handshake after another has accepted us: a broken handshake would be logged there as a
+stranger's.
+"""
 
 
 async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None) -> None:
@@ -39,7 +41,7 @@ async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls |
                 except HandshakeError as error:
                     refusals.append(str(error))
                 except (OSError, PenstockError):
-                    continue  # nobody is there, or nobody who can be understood
+                    continue  # no node, or none with this protocol
                 else:
                     await asyncio.wait(knocking, timeout=MANNERS_SECONDS)
                     return
@@ -69,7 +71,7 @@ async def _knock(place: str, secret: bytes, tls: ClusterTls | None) -> None:
 
 
 class _Nothing:
-    """What is behind the introduction: neither side says anything more."""
+    """The protocol after the handshake: neither side sends anything more."""
 
     def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
         pass

@@ -1,9 +1,9 @@
-"""The door of a node for readers who are no members of the cluster: whoever shows a ticket reads the log that it is for.
+"""The port of a node for readers outside the cluster: a client with a ticket reads the log that the ticket names.
 
-The first frame is the ticket, of a fixed length, and nothing else of a stranger is looked at. After it the connection takes
-`ReadLog` of that partition and `Ping`, which go to the node as those of a front end do and are answered the same way.
-No frame that comes in is longer than 512 bytes; who shows nothing in time is cut off, and everybody is when the ticket ends.
-Who is cut off is told nothing: readers who have a front end ask that.
+The first frame is the ticket, of a fixed length; nothing else is parsed before it is verified. After it the connection
+accepts `ReadLog` of that partition and `Ping`, which go to the node like those of a front end and are answered in the same
+way. No incoming frame is longer than 512 bytes. A connection without a ticket in time is closed, and every connection is
+closed when its ticket ends. It gets no error: readers then ask their front end.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _read_request = msgspec.msgpack.Decoder(ReadLog | Ping).decode
 
 
 class ReaderTotals(NamedTuple):
-    """What has gone through the door."""
+    """The counters of the port."""
 
     readers: int
     """Connected now, with a ticket."""
     refused: int
-    """Cut off for want of a ticket, or for what they said."""
+    """Connections closed for lack of a ticket, or for an invalid frame."""
     sent_bytes: int
     """Written to readers."""
 
@@ -97,17 +97,17 @@ class ReaderServer:
 
     @property
     def totals(self) -> ReaderTotals:
-        """What has gone through so far."""
+        """The counters so far."""
         return ReaderTotals(len(self._readers), self._refused, self._sent_bytes)
 
     def write(self, number: int, buffers: list[Buffer]) -> None:
-        """What the node answers a reader, if it is still there."""
+        """The node's answer to a reader, if it is still connected."""
         reader = self._readers.get(number)
         if reader is not None:
             self._sent_bytes += reader.write(buffers)
 
     def close(self) -> None:
-        """Takes nobody any more and lets go of everybody."""
+        """Accepts no more connections and closes all."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -117,7 +117,7 @@ class ReaderServer:
     # -- called by readers -----------------------------------------------------------------------------------
 
     def knocked(self, reader: Reader) -> bool:
-        """Somebody has connected; False where there is no room."""
+        """A client has connected; False if there is no room."""
         if self._closed or len(self._readers) >= MAX_READERS:
             return False
         oldest = self._strangers.enter(reader)

@@ -26,7 +26,7 @@ from penstock.wire.backoff import STORE_ABSENT_SECONDS
 logger = logging.getLogger(__name__)
 
 SLOW_SECONDS = 1.5
-"""Who starts a process by hand hears after so long why nothing happens yet."""
+"""After this time a process that still waits logs the reason."""
 SAID_AGAIN_SECONDS = 30.0
 """How often the log says that the metadata is still away."""
 
@@ -62,10 +62,10 @@ async def _check_secret(store: MetadataStore, secret: bytes) -> None:
         try:
             entries = (await store.list(kind)).entries
         except StoreUnavailableError:
-            return  # it is looked at again, by whoever follows it
+            return  # followers of the store check it again
         wrong = [entry.key for entry in entries if is_wrongly_sealed(sealers[kind], *entry[:2])]
         if len(wrong) < len(entries):
-            return  # somebody shares the secret, or writes no seals
+            return  # another process shares the secret, or writes no seals
         if wrong:
             raise StrangerError(
                 f"the cluster's metadata is sealed with another secret than this process has: all of its {len(wrong)} entries below "
@@ -121,7 +121,7 @@ def cluster_secret(file: str) -> bytes:
 
 
 def cluster_certificate(config: ClusterOptions) -> ClusterTls | None:
-    """What the process shows to the others, if there is TLS between them; raises `SettingError`."""
+    """The certificate of the process for other processes, if they use TLS; raises `SettingError`."""
     try:
         return cluster_tls(config)
     except TlsError as error:

@@ -1,5 +1,5 @@
-"""The foreground of a local cluster: tells of processes that die, starts them again if that is wanted, and stops all of
-them, in order, when it is interrupted.
+"""The foreground of a local cluster: reports processes that die, restarts them if that is wanted, and stops all of them, in
+order, when it is interrupted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from penstock.runtime.processes.stop_flag import StopFlag
 
 LOOK_SECONDS = 0.3
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""From the keyboard, from whoever started us, and when the terminal is closed."""
+"""From the keyboard, from the parent process, and when the terminal is closed."""
 RESTART_PAUSES = 3
 """A process that dies again at once is started again after so many looks, not at every one."""
 
 
 class Watcher:
-    """Stays until it is interrupted, or until somebody else stopped everything."""
+    """Runs until it is interrupted, or until another command stopped everything."""
 
     def __init__(self, cluster: LocalCluster, tell: Callable[[str], None], *, supervise: bool) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class Watcher:
             self._cluster.directory.change(lambda state: msgspec.structs.replace(state, watcher=None))
 
     def look(self) -> None:
-        """One look at all processes."""
+        """Checks all processes once."""
         state = self._cluster.state
         for name, process in state.running.items():
             planned = state.plan.find(name)

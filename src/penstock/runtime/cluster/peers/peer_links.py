@@ -1,7 +1,7 @@
-"""The streams of a node to all others: it listens, and dials those whose name comes after its own.
+"""The streams of a node to all others: it listens, and connects to those whose name is after its own in the alphabet.
 
-So there is one stream for each pair. A stream that breaks is dialled again, soon at first and then more slowly; a node
-that is not in the layout any more is let go.
+So there is one stream for each pair. A broken stream is reconnected, soon at first and then more slowly. A node that is no
+longer in the layout is disconnected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BACKLOG = 64
 
 
 class Handler(Protocol):
-    """Who hears the other nodes: the driver."""
+    """Handles messages of other nodes: the driver."""
 
     def peer_connected(self, node: str) -> None: ...
     def peer_disconnected(self, node: str) -> None: ...
@@ -55,7 +55,7 @@ class PeerLinks:
         self.name = name
         self.secret = secret
         self.place = place
-        """Where the other nodes look for this one, as its entry says."""
+        """The address of this node in its entry."""
         self._handler = handler
         self._addresses: dict[str, str] = {}
         self._connections: dict[str, PeerConnection] = {}
@@ -89,7 +89,7 @@ class PeerLinks:
         return connection
 
     def know(self, addresses: Mapping[str, str]) -> None:
-        """Where the other nodes that live listen, by name."""
+        """The addresses of the other living nodes, by name."""
         self._addresses = {name: place for name, place in addresses.items() if name != self.name}
         for name in self._addresses:
             if name > self.name and name not in self._dialling and not self._closed:
@@ -118,7 +118,7 @@ class PeerLinks:
             self._wanted.pop(name, None)
 
     async def _dial(self, name: str, place: str, ended: asyncio.Event) -> str | None:
-        """Connects; None once the other has said its name, else why not."""
+        """Connects; None once the other end has sent its name, otherwise the reason."""
         address = Address.parse(place, default_port=0)
         ended.clear()
         connection: PeerConnection | None = None
@@ -153,9 +153,7 @@ class PeerLinks:
         older = self._connections.get(name)
         if older is not None:
             self._handler.peer_disconnected(name)
-        self._connections[name] = (
-            connection  # before the older one ends: nobody is to think that there is none
-        )
+        self._connections[name] = connection  # before the older one ends, so that there is never none
         if older is not None:
             older.end("it has reconnected")
         logger.info("connected to node %(node)s", {"node": name})
