@@ -42,9 +42,9 @@ class Twin(NamedTuple):
 
 
 _SETTLING = {
-    "": "Messages that were delivered together; a sequence of `BlockingMessage`, each made when looked at.\n\n"
-    "The batch calls settle all that is not settled yet; what was too late is counted and listed in the `Settlement`,\n"
-    "not raised.",
+    "": "Messages that were delivered together; a sequence of `BlockingMessage`, each made when it is accessed.\n\n"
+    "The batch calls settle all messages that are not settled yet; messages whose lease had ended are counted and listed in\n"
+    "the `Settlement`, not raised.",
 }
 _CLOSES_ITSELF = dedent("""
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ TWINS = [
         "_client",
         inner=frozenset({"queue_pages"}),
         docs={
-            "": "A connection to a server that mends itself; made by `penstock.connect_blocking()`. Use it from any thread.",
+            "": "A connection to a server that reconnects by itself; made by `penstock.connect_blocking()`. Use it from any thread.",
             "close": "Flushes producers, ends consumers, closes the connection. `with` does it by itself.",
         },
         bodies={
@@ -101,7 +101,7 @@ TWINS = [
             "": "Sends many messages quickly; made by `queue.producer()`. Several threads may use one.\n\n"
             "Crossing to the event loop costs tens of µs a call: prefer `send_many`.",
             "send": "Takes a message; waits only for room. Ask the ticket to know that it is stored.\n\n"
-            "Raises `ProducerError` when earlier messages failed and nobody has been told yet; then this message has\n"
+            "Raises `ProducerError` when earlier messages failed and that was not reported yet; then this message has\n"
             "not been taken.",
         },
         bodies={
@@ -121,7 +121,7 @@ TWINS = [
         direct=frozenset({"done"}),
         renamed={"outcome": "result"},
         docs={
-            "": "A message on its way. Costs next to nothing if nobody asks for its result.",
+            "": "A message that was handed over. Costs next to nothing if its result is not used.",
             "done": "Whether `result` would return at once.",
             "outcome": "Returns when the message is stored; raises why it was not.",
         },
@@ -154,7 +154,7 @@ TWINS = [
         "message",
         inner=frozenset({"place"}),
         docs={
-            "": "A message that is yours until its lease ends: read it, then delete, release or extend it.\n\n"
+            "": "A leased message: read it, then delete, release or extend it before its lease ends.\n\n"
             "Each call returns when the server has done it, on disk, and raises `stale-receipt` when the lease had ended.",
         },
     ),
@@ -177,7 +177,7 @@ TWINS = [
         direct=frozenset({"bodies"}),
         docs={
             "": "Messages of several queues, the greatest weight first; each knows its queue (`message.queue_name`).\n\n"
-            "The batch calls settle all that is not settled yet, in every queue.",
+            "The batch calls settle all messages that are not settled yet, in every queue.",
         },
     ),
     Twin(

@@ -1,7 +1,7 @@
 """The Python client: an asyncio client and its blocking twin, over the native protocol.
 
-Start at `client.py`. `link.py` is the connection that mends itself, `route.py` what a client knows about one
-queue; the rest is one noun a file. The client decides nothing about messages: the server does.
+Start at `client.py`. `connection/link.py` is the connection that reconnects by itself, `connection/route.py` what a client
+knows about one queue; the rest is one noun a file. The client decides nothing about messages: the server does.
 """
 
 from penstock.client.blocking.client import BlockingClient

@@ -1,4 +1,4 @@
-"""The client: queues by name, and the requests that are about queues rather than messages."""
+"""The client: queues by name, and requests about queues rather than messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ QUEUES_PER_PAGE = 100
 
 
 class Client:
-    """A connection to a server that mends itself; made by `penstock.connect()`. Use it from one event loop."""
+    """A connection to a server that reconnects by itself; made by `penstock.connect()`. Use it from one event loop."""
 
     def __init__(self, link: Link, local_clock: LocalClock, drift_ppm: int) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class Client:
         return queue
 
     def _new_route(self, name: str) -> Route:
-        """A route of its own, which numbers its batches by itself."""
+        """A separate route, which numbers its batches independently."""
         return Route(name, self._link, secrets.randbits(63) or 1, self._stamping)
 
     async def create_queue(self, name: str, **options: Unpack[QueueOptions]) -> Queue:
@@ -127,7 +127,7 @@ class Client:
                 yield description
 
     async def queue_pages(self, prefix: str) -> AsyncIterator[QueueList]:
-        """What `list_queues` asks the server for, a page at a time."""
+        """The requests of `list_queues`, one page at a time."""
         after = ""
         more = True
         while more:
@@ -155,14 +155,14 @@ class Client:
         return await self.sequencer.take(count)
 
     async def take_ids(self, count: int = 1) -> list[TimestampId]:
-        """New timestamp ids from the server's sequencer, for programs that keep no clock of their own."""
+        """New timestamp ids from the server's sequencer, for programs without a clock of their own."""
         # Asked again after a lost connection it gives other ids, which does no harm.
         taken = await self._link.ask(TakeIds(count), TakenIds)
         return list(IdRange(TimestampId(taken.time_us, taken.process, taken.counter), taken.count).ids())
 
 
 class Connecting:
-    """A client about to be: `async with penstock.connect() as client`, or `client = await penstock.connect()`."""
+    """A client that is not connected yet: `async with penstock.connect() as client`, or `client = await penstock.connect()`."""
 
     def __init__(
         self,
@@ -224,16 +224,16 @@ def connect(
 ) -> Connecting:
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
 
-    `access_key` and `secret_key`: whose client this is, where the server has users; without them the url
-    (`penstock://KEY:SECRET@host`) or the environment says it (`PENSTOCK_ACCESS_KEY` and `PENSTOCK_SECRET_KEY`, or
+    `access_key` and `secret_key`: the credentials, if the server has users; without them those of the URL
+    (`penstock://KEY:SECRET@host`) or of the environment are used (`PENSTOCK_ACCESS_KEY` and `PENSTOCK_SECRET_KEY`, or
     `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`). The secret is never sent.
 
-    Over TLS the url begins with `penstocks://`. The server's certificate must name the host that is dialled, and be signed by an
-    authority of `ca` (a PEM file, or what is in one), of the url (`?ca=FILE`) or of the environment (`PENSTOCK_CA`); where
-    nobody names one, by one that this computer trusts.
+    For TLS the URL begins with `penstocks://`. The server's certificate must contain the host of the URL, and be signed by
+    an authority of `ca` (a PEM file, or its contents), of the URL (`?ca=FILE`) or of the environment (`PENSTOCK_CA`);
+    without any of these, by one that this computer trusts.
 
-    `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
-    `unreachable`, and a send is tried again that a cluster cannot take just now. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
-    computer's; `drift_ppm`: by how many millionths they may run wrong at most.
+    `timeout`: for how many seconds the client tries to reconnect before waiting requests fail with `unreachable`, and
+    repeats a send that a cluster cannot accept now. `name` is the client's name for operators. `local_clock`: the clocks
+    to use instead of this computer's; `drift_ppm`: their maximum error in millionths.
     """
     return Connecting(url, timeout, name, local_clock, drift_ppm, access_key, secret_key, ca)

@@ -1,4 +1,4 @@
-"""Durations as people write them (seconds, or a `timedelta`), turned into milliseconds once, where they come in."""
+"""Durations as users write them (seconds, or a `timedelta`), converted into milliseconds at the interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a queue as a user of the client writes them: durations in seconds, everything by name."""
+"""The settings of a queue as users of the client write them: durations in seconds, all by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue as a client holds it: send, receive, consume, settle, look, purge, redrive."""
+"""A queue for a client: send, receive, consume, settle, peek, purge, redrive."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Queue:
     async def send_batch(self, messages: Sequence[Sendable], *, stamp: bool | None = None) -> SentMessages:
         """Sends messages as one batch, stored together or not at all; returns when it is on disk.
 
-        `stamp` is that of `send`; all messages that bring no timestamp of their own get one time.
+        `stamp` is that of `send`; all messages without a timestamp of their own get one time.
         """
         if not messages:
             return SentMessages(None)
@@ -132,11 +132,10 @@ class Queue:
         priority: int | None = None,
         group: str | bytes | None = None,
     ) -> Reply:
-        """Sends a message and returns the `Reply` of whoever received it, see `message.reply`.
+        """Sends a message and returns the `Reply` of its consumer, see `message.reply`.
 
-        A reply that says `failed` is returned like any other: look at `reply.outcome`, or call
-        `reply.raise_for_outcome()`. Raises `no-reply` after `timeout` seconds; the message stays in the queue then,
-        unless a `ttl` ends it.
+        A reply that says `failed` is returned like any other: check `reply.outcome`, or call `reply.raise_for_outcome()`.
+        Raises `no-reply` after `timeout` seconds; the message stays in the queue then, unless a `ttl` ends it.
         """
 
         async def send(carried: dict[str, AttributeValue]) -> None:
@@ -154,10 +153,10 @@ class Queue:
         visibility_timeout: Duration | None = None,
         max_bytes: int | None = None,
     ) -> DeliveredMessages:
-        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some.
+        """Receives up to `max_messages` ready messages; if there are none, waits up to `wait` seconds for some.
 
-        The messages are yours for `visibility_timeout` seconds (the queue's setting when None). An empty result
-        means that nothing came. After a lost connection the wait begins anew.
+        The messages are leased for `visibility_timeout` seconds (the queue's setting when None). An empty result means
+        that there were no messages. After a lost connection the wait begins again.
         """
         wait_ms = milliseconds(wait, "wait")
         timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
@@ -169,7 +168,7 @@ class Queue:
             try:
                 return await call.future
             except asyncio.CancelledError:
-                if not call.future.cancelled():  # it came in the very turn we were cancelled in
+                if not call.future.cancelled():  # it came in the very turn in which this task was cancelled
                     self._give_back(call.future.result())
                 raise
 
@@ -183,7 +182,7 @@ class Queue:
         return DeliveredMessages(self.name, self._settler, answer, body, self._route.link.loop.time())
 
     def _give_back(self, messages: DeliveredMessages) -> None:
-        """A receive was cancelled and messages came all the same: somebody else may have them."""
+        """A receive was cancelled and messages came all the same: returns them for other consumers."""
         if messages:
             messages.release()
 
@@ -197,9 +196,9 @@ class Queue:
     ) -> MessageConsumer:
         """Messages as the server pushes them: `async for message in queue.consume(): ...`.
 
-        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`,
-        leases are extended for as long as messages are being worked on. Messages sent ahead whose lease ends
-        before they are handed out are dropped here, since the server gives them out again.
+        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`, leases
+        are extended as long as their messages are being worked on. Messages sent ahead whose lease ends before they are
+        handed out are dropped here, because the server delivers them again.
         """
         return MessageConsumer(
             self._route.link, self._subscription(credit, batch_messages, visibility_timeout, heartbeat)
@@ -259,13 +258,13 @@ class Queue:
         limit: int | None = None,
         filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
     ) -> AsyncIterator[PeekedMessage]:
-        """Looks at messages from sequence number `start` on without receiving them, in any state."""
+        """Peeks at messages from sequence number `start` on without receiving them, in any state."""
         async for page in self.peek_pages(start, limit, filter):
             for message in page.messages():
                 yield message
 
     def peek_pages(self, start: int, limit: int | None, chosen: PeekFilter | None) -> AsyncIterator[Page]:
-        """What `peek` asks the server for, a page at a time."""
+        """The requests of `peek`, one page at a time."""
         return pages(self._route, start, limit, chosen)
 
     async def purge(self) -> int:
@@ -286,10 +285,10 @@ class Queue:
         filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.
+        """Moves the ready messages of this (dead-letter) queue; returns how many are moving.
 
-        Each goes back to the queue it died in, or all go to `target`. Choose them by `sequences` or `filter`, no
-        more than `max_messages`, no faster than `rate` a second; `on_progress` is told the count after each step.
+        Each goes back to the queue in which it died, or all go to `target`. Choose them by `sequences` or `filter`, at
+        most `max_messages`, at most `rate` a second; `on_progress` is called with the count after each step.
         """
         return await redrive(
             self._route,

@@ -1,1 +1,1 @@
-"""Thinking about many nodes: who is there, who holds what, and what to do when that changes."""
+"""Decisions about many nodes: which are alive, which replicas they hold, and what to do when that changes."""

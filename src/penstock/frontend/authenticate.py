@@ -1,8 +1,8 @@
-"""Step 1, authenticate: who makes a request.
+"""Step 1, authenticate: identifies the caller of a request.
 
-With users, every request must be signed by one of their keys. While there are none (then the server listens on
-loopback only), any credentials will do: they choose account and region, as developers expect of a local server.
-Then only this machine is served (`local_only`).
+With users, one of their keys must sign every request. Without users (the server then listens on loopback only), any
+credentials are accepted: they choose account and region, as developers expect of a local server. Then only this machine is
+served (`local_only`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Known(NamedTuple):
 
 
 class Authenticator:
-    """Knows the users and the keys that were derived from their secrets lately."""
+    """The users, and the signing keys that were recently derived from their secrets."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Authenticator:
         self._keys = SigningKeys()
         self._sessions: dict[tuple[str, str], tuple[KeyOwner, Session]] = {}
         self._known: dict[str, _Known] = {}
-        """Who signed rightly before, by what their headers begin with."""
+        """The callers that signed correctly before, by the beginning of their headers."""
         self._proven: set[str] = set()
         """Keys that signed rightly before. Each key is in it once, for all regions, so one user cannot drive others out."""
 
     def authenticate(self, request: HttpRequest, address: str, wall_ms: int, now_ms: int) -> Session:
-        """Who signed the request that came from an address; raises where nobody known did.
+        """The caller who signed the request from an address; raises if it is unknown.
 
-        `wall_ms` is what clocks on walls show, `now_ms` a time that never steps back.
+        `wall_ms` is the wall clock, `now_ms` a time that never goes back.
         """
         if self._open_without_users and not self._users.has_users():
             return self._anybody(request, address)
@@ -84,9 +84,10 @@ class Authenticator:
             raise
 
     def review(self, request: HttpRequest, session: Session, wall_ms: int) -> Session:
-        """Who made a request that was let in at that time, now that users have changed; raises where it no longer may be.
+        """The caller of a request that was accepted at that time, after users have changed; raises if it is no longer
+        allowed.
 
-        Nothing is counted as a failure: it was none when it came.
+        This is not counted as a failure, because it was none when the request arrived.
         """
         if self._open_without_users and not self._users.has_users():
             return session
@@ -108,7 +109,8 @@ class Authenticator:
         if owner is None:
             raise invalid_access_key()
         if throttled and owner.key_id not in self._proven:
-            raise request_throttled()  # a signature is not compared that nobody has shown to be able to make
+            # the signature is compared only for addresses that have not failed too often
+            raise request_throttled()
         verify_signature(request, authorization, owner.secret, now_s, self._keys)
         if owner.key_id not in self._proven:
             if len(self._proven) >= _SESSIONS:
@@ -152,13 +154,13 @@ class Authenticator:
 
 @lru_cache(maxsize=4096)
 def open_session(account: str, region: str, user: str) -> Session:
-    """Of anybody, while there are no users."""
+    """The session of any caller, while there are no users."""
     caller = Caller(account=account, arn=f"arn:aws:iam::{account}:root", root=True)
     return Session(caller=caller, account=account, region=region, user=user, unrestricted=True)
 
 
 def session_of(owner: KeyOwner, region: str) -> Session:
-    """What the owner of a key may do, by its own policies."""
+    """The rights of a key's owner, by its own policies."""
     user = owner.user
     arn = f"arn:aws:iam::{user.account}:" + ("root" if user.root else f"user/{user.name}")
     caller = Caller(account=user.account, arn=arn, user_name=user.name, root=user.root)

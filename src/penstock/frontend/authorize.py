@@ -1,4 +1,4 @@
-"""Step 4, authorize: whether the caller may do this to that, by its own policies and by the queue's."""
+"""Step 4, authorize: whether the caller may do this with that queue, by its own policies and by the queue's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNER_ONLY = frozenset(
         *("StartMessageMoveTask", "ListMessageMoveTasks", "CancelMessageMoveTask"),
     }
 )
-"""What no policy can hand to another account: who was let in could else let others in, or lock the owner's users out."""
+"""Actions that no policy can give to another account: it could give rights to others, or lock out the owner's users."""
 DECISIONS = 1_000
 """So many are remembered of one caller."""
 
@@ -78,7 +78,7 @@ def _decide(
     user_agent: str | None,
     owner_only: bool,
 ) -> bool:
-    """Asks all policies (80 µs for a small one, twice all the rest), and remembers what they said where it depends on nothing else."""
+    """Evaluates all policies (80 µs for a small one, twice the rest), and remembers the result if it depends on nothing else."""
     caller = session.caller
     if caller.account != resource.account and owner_only:
         return False

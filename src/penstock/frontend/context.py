@@ -1,4 +1,4 @@
-"""What an action is given: the call, who makes it, its queue, and where to look things up."""
+"""The input of an action: the request, its caller, its queue, and the lookups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.sqs.refusals import queue_does_not_exist
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """One request on its way through an action."""
+    """One request while its action runs."""
 
     call: Call
     session: Session
@@ -28,7 +28,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """By what messages that are sent to the queue are compared with earlier ones."""
     now_ms: int
     endpoint: Callable[[], str]
-    """Scheme, host and port as the caller reached us: what queue URLs begin with, for those who give some out."""
+    """Scheme, host and port that the caller used: the beginning of queue URLs in answers."""
     trace_header: str | None
     compatibility: Compatibility
     home: DefaultAccount

@@ -1,4 +1,4 @@
-"""What the front end asks of the engine, wherever it runs."""
+"""The interface of the engine for the front end, wherever the engine runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answered = Callable[[Reply | PenstockError], None]
 
 
 class EngineLink(Protocol):
-    """A way to the engine that many requests share."""
+    """A link to the engine that many requests share."""
 
     def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         """Sends a native request; `done` is called once, later, never from within. Returns a ticket.

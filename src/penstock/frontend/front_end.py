@@ -1,4 +1,4 @@
-"""The front end: the way in, for whoever reads HTTP requests."""
+"""The front end: the entry point for HTTP requests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 from penstock.sqs.protocols.protocol import Protocol, refusal
 
 HEALTH_PATH = "/health"
-"""Where a load balancer asks whether to send anything here. A front end that can answer is fit: what it needs behind it
-(nodes, metadata) others would lack as well. Nobody is asked who they are, and nothing is told."""
+"""The path of a load balancer's health check. A front end that answers is healthy: without the nodes or the metadata, other
+front ends would have the same problem. The check needs no credentials and its answer contains nothing else.
+"""
 _HEALTHY = HttpResponse(200, (("Content-Type", "text/plain; charset=utf-8"),), b"ok\n")
 
 
 class FrontEnd:
-    """Stateless but for what it has looked up and counted; any number of them may serve one engine."""
+    """Stateless except for caches and counters; any number of front ends may serve one engine."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -32,7 +33,7 @@ class FrontEnd:
         return Pipeline(self._services, request, peer, reply).run()
 
     def end_waiting(self) -> None:
-        """Answers everybody who waits for messages, now and from now on: the server stops."""
+        """Ends all waiting receives, now and in future, because the server stops."""
         self._services.waiting.end()
 
     def refuse(self, status: int, sentence: str) -> HttpResponse:

@@ -1,9 +1,9 @@
-"""Who is served while there are no users: programs of this machine, which call it by a name of this machine.
+"""The rule while there are no users: only programs of this machine are served, under a name of this machine.
 
-Then any credentials will do, so two kinds of strangers have to be kept out. A web page makes the browser of its reader send
-requests to loopback, and may have its own name lead there (DNS rebinding): its requests name a host, or come from a page,
-that is not this machine's, whatever else they say of themselves. And a proxy on this machine hands on requests of
-others: it says from where they came.
+Then any credentials are accepted, so two kinds of strangers must be kept out. A web page can make the browser of its
+reader send requests to loopback, and may let its own name lead there (DNS rebinding): such requests name a host, or come
+from a page, that is not this machine's. And a proxy on this machine forwards requests of others: its headers name their
+origin.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import lru_cache
 from penstock.wire.credentials import is_this_machine
 
 CLIENT_NAMES = ("x-forwarded-for", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
-"""Headers in which proxies and tunnels name the client whose request they hand on."""
+"""Headers in which proxies and tunnels name the client of a forwarded request."""
 FORWARDED = "forwarded"
 _FORWARDING = frozenset((FORWARDED, *CLIENT_NAMES))
 BROWSER = "Mozilla/"
-"""What every browser's `User-Agent` begins with, and that of some programs (Celery's transport)."""
+"""The beginning of every browser's `User-Agent`, and of that of some programs (Celery's transport)."""
 MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign requests with its key."
 _LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
 _LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
@@ -41,10 +41,10 @@ _FOREIGN_CLIENT = (
 
 
 def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bool = False) -> str | None:
-    """What a client is told that must not be served while there are no users; None for one of this machine.
+    """The error for a client that must not be served while there are no users; None for a client of this machine.
 
-    `address` is the client's, as trusted proxies name it. `may_be_typed`: also what somebody has typed into a browser, or
-    opened from a mail. Only what changes nothing may be asked for so.
+    `address` is the client's, as trusted proxies name it. `may_be_typed`: also accept requests that were typed into a
+    browser or opened from a mail; only for requests that change nothing.
     """
     if not is_local_host(headers.get("host", "")):
         return _FOREIGN_HOST
@@ -52,7 +52,7 @@ def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bo
         return _FOREIGN_PAGE
     if not is_loopback(address):
         return _FOREIGN_CLIENT
-    # A tunnel or proxy that nobody has told us of says so too; a client of this machine has no reason to.
+    # A tunnel or proxy that is not configured as trusted sends such a header too; a client of this machine has no reason to.
     if not _FORWARDING.isdisjoint(headers) and (
         FORWARDED in headers
         or not all(_all_loopback(headers[name]) for name in CLIENT_NAMES if name in headers)
@@ -63,7 +63,7 @@ def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bo
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_local_host(host: str) -> bool:
-    """Whether a Host header names this machine by a name that nobody can have lead elsewhere, or from elsewhere."""
+    """Whether a Host header names this machine by a name that cannot lead elsewhere."""
     return _LOCAL_HOST.fullmatch(host) is not None
 
 
@@ -78,10 +78,10 @@ def _all_loopback(forwarded_for: str) -> bool:
 
 
 def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
-    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind.
+    """A browser names the page that makes the request; SDKs and tools do not.
 
-    Old ones say only which page had the link, and not even that where the page forbids it: then it may have been typed as well.
-    A link in a mail has no page: the browser says `none`, as for what was typed.
+    Old browsers only name the page with the link, and not even that if the page forbids it: then the request may also have
+    been typed. A link in a mail has no page: the browser sends `none`, as for a typed address.
     """
     referer = headers.get("referer")
     if referer is not None and _LOCAL_PAGE.fullmatch(referer) is None:

@@ -1,4 +1,4 @@
-"""One request on its way, from its arrival to the answer and the usage it leaves behind. `_steps` is the list."""
+"""One request from its arrival to its answer and its usage row. `_steps` is the list of its steps."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Found = tuple[ResolvedQueue | None, ...]
 
 
 class Pipeline:
-    """Everything one request needs to remember until it is answered."""
+    """The state of one request until it is answered."""
 
     __slots__ = (
         "_action",
@@ -97,10 +97,10 @@ class Pipeline:
         self._runner: StepRunner[None, int] | None = None
 
     def run(self) -> Callable[[], None] | None:
-        """Goes as far as is possible at once; returns how to cancel a request that may wait and is still under way.
+        """Runs as far as possible at once; returns how to cancel a request that waits.
 
-        Nothing else can be cancelled: it takes no time to speak of, and a client that half-closes its connection after a
-        request still wants the answer.
+        Nothing else can be cancelled: other requests take hardly any time, and a client that half-closes its connection
+        after a request still wants the answer.
         """
         runner = self._runner = StepRunner(self._steps(), self._front.world, self._ended)
         runner.start()
@@ -131,7 +131,7 @@ class Pipeline:
         self._record_usage(result)
 
     def _authenticate(self) -> Session:
-        """Who makes the request. It comes before `validate`, which costs more than refusing a stranger."""
+        """Identifies the caller. It comes before `validate`, which costs more than refusing an unknown caller."""
         front, request = self._front, self._request
         self._protocol = protocol_of(request)
         self._wall_ms = front.wall_ms()
@@ -178,7 +178,7 @@ class Pipeline:
 
     def _look_up(self, target: Target) -> Steps[ResolvedQueue | None]:
         directory = self._front.queues
-        # A queue that an action asks about is read as it is now: what is remembered may be another queue's.
+        # The queue is read again for actions that describe it: the cached one may be outdated.
         look_up = directory.resolve if target.use is Use.WORKS_ON else directory.fresh
         try:
             return (yield from look_up(target.native_name, self._now_ms))
@@ -196,7 +196,7 @@ class Pipeline:
                 authorize(session, call.action.name, rights, arn, policy, self._peer, now_ms, self._agent())
 
     def _throttle(self, session: Session, call: Call, found: Found, gone: ResolvedQueue | None) -> None:
-        """Raises where a limit is used up. A request that is tried once more has been charged."""
+        """Raises if a limit is used up. A request that is repeated has been charged already."""
         throttle, target = self._front.throttle, self._worked_on
         if gone is None and not throttle.is_idle:
             queue = target.native_name if target is not None and found[0] is not None else None
@@ -278,7 +278,7 @@ class Pipeline:
         return _endpoint_of(host, self._front.address, self._peer.secure)
 
     def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
-        """What is recorded of it; bytes are what went over the wire without headers."""
+        """The usage row; its bytes are those on the wire without headers."""
         call, session, body = self._call, self._session, self._request.body
         target = self._worked_on
         return usage_row(
@@ -329,13 +329,13 @@ class Pipeline:
             self._runner.stop_waiting()
 
     def review(self, change: Change) -> None:
-        """See `Waiter`. What comes for a request that is refused is given back."""
+        """See `Waiter`. A result that comes for a refused request is returned."""
         error = self._why_not(change)
         if error is not None and self._given_up():
             self._record_usage(error)
 
     def _why_not(self, change: Change) -> Exception | None:
-        """Why a request that waits must be refused, now that users or a queue's metadata have changed; None: it may go on."""
+        """Why a waiting request must be refused, after users or a queue's metadata have changed; None: it may continue."""
         call, session, front = self._call, self._session, self._front
         queue = self._found[0] if self._found else None
         if call is None or session is None or queue is None:
@@ -343,7 +343,7 @@ class Pipeline:
         if change.key.startswith(QUEUES) and (
             change.value is None or change.key != key_of(queue.native_name)
         ):
-            return None  # another queue's, or the queue is deleted, which the engine tells
+            return None  # another queue's, or the queue is deleted, which the engine reports
         try:
             session = self._session = front.authenticator.review(self._request, session, self._wall_ms)
             policy = front.queues.policy_of(queue.native_name, queue.queue_id)
@@ -358,7 +358,7 @@ class Pipeline:
             self._front.answers.note(self._row(None, CANCELLED, CANCELLED_STATUS, 0))
 
     def _given_up(self) -> bool:
-        """Whether there was something to give up. What has been asked for is given back when it comes."""
+        """Whether there was a step to abandon. Its result is returned when it comes."""
         runner = self._runner
         if runner is None:
             return False
@@ -376,5 +376,5 @@ class Pipeline:
 
 @lru_cache(maxsize=1024)
 def _endpoint_of(host: str, address: str, secure: bool) -> str:
-    """What queue URLs begin with: the host that the client named, if that can be one."""
+    """The beginning of queue URLs: the host that the client named, if it is valid."""
     return f"{'https' if secure else 'http'}://{host if _HOST.fullmatch(host) else address}"

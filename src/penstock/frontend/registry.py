@@ -1,4 +1,4 @@
-"""What the front end asks of the metadata store: writes, and a look where the cache may be late."""
+"""The interface of the metadata store for the front end: writes, and reads for when the cache may be late."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WriteDone = Callable[[int | Stored | Exception | None], None]
 
 
 class Registry(Protocol):
-    """Works in the background; once `done` is called the cache knows what came of it."""
+    """Works in the background; when `done` is called the cache has the result."""
 
     def carry_out(self, step: StoreStep, done: WriteDone) -> None:
         """`done` is called once, later, with the outcome of the step or with what went wrong."""

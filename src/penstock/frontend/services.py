@@ -1,4 +1,4 @@
-"""What all requests of a front end share: the ways out of it, what it has looked up, and what it counts."""
+"""State that all requests of a front end share: links, caches and counters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.usage.collector import UsageCollector
 
 
 class Services:
-    """One of each for a front end; none of it is about a single request."""
+    """One of each for a front end; none of it belongs to a single request."""
 
     def __init__(
         self,
@@ -59,8 +59,9 @@ class Services:
         self.public_url = public_url
         self.now_ms = now_ms
         self.wall_ms = wall_ms or now_ms
-        """What signatures are compared with: the clock as it is set, which may step back. `now_ms` never does, so
-        that after a correction of an hour it would be wrong for hours, and every client with it."""
+        """The wall clock for signatures, which may go back. `now_ms` never does, so after a correction of an hour it would be
+        wrong for hours, and every client would be refused.
+        """
         self.timer_us = timer_us
         self.token = token
         self.request_ids = RequestIds(token(10))

@@ -1,4 +1,4 @@
-"""What an action needs before it begins: queues, and the rights there. The table of actions says which of these it is."""
+"""What an action needs before it begins: queues, and rights there. The table of actions names these."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Use(Enum):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A queue by all of its names, and what is needed of it."""
+    """A queue by all of its names, and the rights that are needed."""
 
     arn: QueueArn
     arn_text: str

@@ -1,4 +1,4 @@
-"""Telling one of many what became of what it asked for."""
+"""Calls back one of several waiting requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Told = TypeVar("Told")
 
 
 def tell(done: Callable[[Told], None], outcome: Told) -> None:
-    """Calls back; a defect there concerns nobody else who waits for the same answer."""
+    """Calls back; a defect there must not affect the others that wait for the same answer."""
     try:
         done(outcome)
     except Exception:

@@ -1,4 +1,4 @@
-"""What the steps of actions are carried out with: the engine, what is gathered for it, and the metadata store."""
+"""Carries out the steps of actions: with the engine, the gathered batches, and the metadata store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.wire.messages import Receive
 
 
 class FrontEndWorld:
-    """See `World`. What is under way is the ticket of a receive."""
+    """See `World`. A step in progress is the ticket of a receive."""
 
     def __init__(
         self, engine: EngineLink, registry: Registry, later: Callable[[Callable[[], None]], object]

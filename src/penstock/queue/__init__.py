@@ -1,1 +1,1 @@
-"""The range engine: one partition of a queue as columns, runs and small side tables. Thinks, never touches the world."""
+"""The engine of one partition: columns, runs and small tables. It decides and has no side effects."""

@@ -1,10 +1,11 @@
-"""What became of the messages of a partition, as rows of the table of lifecycles, made as records are applied.
+"""The rows of the lifecycle log of a partition, made while records are applied.
 
-Rows follow from records alone, so every replica and every replay makes the same rows under the same numbers. Those that
-the log does not have yet wait here; `LifecycleReported` says which it has. Where too many wait, the oldest are dropped,
-everywhere the same: their numbers are missing in the log, and they are counted.
+Rows follow from records alone, so every replica and every replay makes the same rows under the same numbers. Rows that the
+log does not have yet wait here; a `LifecycleReported` record says which rows the log has. If too many wait, the oldest are
+dropped, the same ones on every replica. Their numbers are missing in the log, and they are counted.
 
-A queue that was never followed has no `Lifecycle`; one that is not any more has one that only knows its numbers.
+A partition whose queue never had a lifecycle log has no `Lifecycle`. If the log was switched off, the `Lifecycle` only
+keeps its numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ObservedPartition(Protocol):
 
 
 class Lifecycle:
-    """The rows of one partition that wait to be reported, and the number of the next one."""
+    """The rows of one partition that wait to be reported, and the number of the next row."""
 
     __slots__ = ("dropped", "ended", "following", "gaps", "next", "waiting")
 
@@ -57,7 +58,7 @@ class Lifecycle:
         self.ended = False
         """Whether the queue is deleted, and all rows are made that ever will be."""
         self.next = 1
-        """The number of the next row. Numbers go on where a queue is followed again."""
+        """The number of the next row. Numbers continue when the lifecycle log is switched on again."""
         self.dropped = 0
         """Rows that were never reported, because too many waited."""
         self.waiting: deque[LifecycleRow] = deque()
@@ -140,7 +141,7 @@ class Lifecycle:
                 self.following, self.ended = False, True
             case records.LogCut(end, why, at_ms) if not partition.settings.has_queue:
                 add(index, at_ms, Change.EXPIRED, _before(partition, end), reason=why)
-            case _:  # what is left changes no message
+            case _:  # the other records change no message
                 return
 
     def _sent(self, partition: ObservedPartition, record: records.Sent, batch: Batch) -> None:
@@ -178,7 +179,7 @@ class Lifecycle:
         """One row for each stretch that was one in the source, too."""
         sources = [sequence for first, count in origin.runs for sequence in range(first, first + count)]
         groups, sizes = _groups(batch), batch.message_sizes()
-        # What follows its neighbour there as it does here is as far away.
+        # a run that continues its neighbour has the same distance
         distances = [source - place for place, source in enumerate(sources)]
         for start, stop in _stretches(list(zip(groups, distances, strict=True))):
             self.waiting.append(
@@ -297,9 +298,9 @@ class Lifecycle:
     # -- reporting -------------------------------------------------------------------------------------------
 
     def rows(self, through_index: int, most: int, most_characters: int) -> list[LifecycleRow]:
-        """The first rows that wait and come from records up to that index, within bounds; at least one, if any.
+        """The first waiting rows that come from records up to that index, within bounds; at least one, if there is any.
 
-        Their numbers follow each other.
+        Their numbers are consecutive.
         """
         found: list[LifecycleRow] = []
         if self.gaps:

@@ -1,4 +1,4 @@
-"""A row of the table of lifecycles as a partition makes it, and many of them as the table's columns."""
+"""A row of the lifecycle log as a partition makes it, and many rows as the columns of a table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MICROSECONDS = 1_000
 
 
 class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is the same for all rows of a partition is left out, and the number, which follows from the row's place."""
+    """A row without its number, which follows from its place, and without the values that all rows of a partition share."""
 
     index: int
-    """Of the record that it comes from."""
+    """The index of the record that caused the row."""
     at_ms: int
     change: int
     first: int
@@ -48,7 +48,7 @@ class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PartitionName(NamedTuple):
-    """What is the same for all rows of a partition."""
+    """The values that are the same for all rows of a partition."""
 
     queue: str
     queue_id: int

@@ -1,4 +1,4 @@
-"""Which files a partition needs: those in which something lives in the table of messages or in the retained log."""
+"""Which journal files and segments a partition still needs, for its message table or its retained log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lives_in(partition: Partition, file: int) -> bool:
 
 
 def take_emptied(partition: Partition) -> list[int]:
-    """Files that something has left for good; whether something else lives there is asked with `lives_in`."""
+    """Files that one of the two tables no longer uses. The other one may still use them: ask `lives_in`."""
     emptied = partition.table.emptied
     log = partition.log
     if log is not None and log.emptied:
@@ -34,10 +34,10 @@ def take_emptied(partition: Partition) -> list[int]:
 
 
 def living_places(partition: Partition, journal: set[int], sparse: set[int]) -> Iterator[Place]:
-    """Where everything lies that lives in the files, and what it is of the partition, which may change meanwhile.
+    """The positions of everything that lives in the files, and which table of the partition it belongs to.
 
-    What the log holds comes in the order of the log, so that its copies lie in that order too: then a reader of the
-    log reads long stretches of one file.
+    Positions of the log come in the order of the log, so that the copies have that order too. Then a reader of the log
+    reads long parts of one file. The partition may change between two items.
     """
     table, log = partition.table, partition.log
     if log is None:
@@ -48,7 +48,7 @@ def living_places(partition: Partition, journal: set[int], sparse: set[int]) -> 
 
 
 def living_positions(partition: Partition) -> list[int]:
-    """The positions of everything that lives, in rising order; for those who look at all of it."""
+    """The positions of everything that lives, in rising order."""
     places = living_places(partition, files_of(partition), set())
     return sorted({position for position, _, _ in places if position >= 0})
 
@@ -63,7 +63,7 @@ def is_there(partition: Partition, place: Place) -> bool:
 
 
 def relocate(partition: Partition, places: Iterable[Place], moved: Mapping[int, int]) -> None:
-    """Whatever still lives at an old position now lies at the new one."""
+    """Notes that whatever still lives at the old position was copied to the new one."""
     for old, number, piece in places:
         new = moved.get(old)
         if new is None:

@@ -1,4 +1,4 @@
-"""Looking at the messages of a partition: which state they are in, run by run, through its chunks of columns."""
+"""A read-only view of the messages of a partition: their states, run by run, through the chunks of columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Piece = tuple[Chunk, int, int]
 
 
 class MessageView:
-    """Messages [1, next), in chunks. Nothing here changes them."""
+    """The messages [1, next), in chunks. Nothing here changes them."""
 
     def __init__(self) -> None:
         self.next = 1
         self.chunks: dict[int, Chunk] = {}
 
     def pieces(self, run: Run) -> list[Piece]:
-        """The parts of a run, chunk by chunk; parts whose chunk is gone are left out."""
+        """The parts of a run, chunk by chunk, without parts whose chunk no longer exists."""
         first, count = run
         start = first & CHUNK_MASK
         if start + count <= CHUNK_MESSAGES:  # the usual case: one piece

@@ -1,8 +1,7 @@
-"""A partition of a queue: its state, and `apply`, the only thing that changes it.
+"""A partition of a queue: its state, and `apply`, the only method that changes it.
 
-`apply` takes a record as it stands in the log and never decides: no clock, no choice, no error. Whoever
-applies the same records to the same state gets the same state. Decisions are in the modules beside this one
-(`sending`, `receiving`, `settling`, `upkeep`, `moving`); what survives in a snapshot is in `snapshot`.
+`apply` takes a record from the log and decides nothing: it uses no clock, makes no choice and raises no error. The same
+records applied to the same state always give the same state. Decisions are in `decisions/`, snapshots in `snapshot/`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes(
 
 
 class Partition:
-    """State of one partition of one incarnation of a queue."""
+    """The state of one partition of one incarnation of a queue."""
 
     def __init__(self, partition_id: int, name: str, settings: QueueSettings, created_ms: int) -> None:
         self.partition_id = partition_id
@@ -70,7 +69,7 @@ class Partition:
         self.order = self.new_order()
         self.moves = OutgoingMoves()
         self.overdue = RunSet()
-        """Messages on their way whose time to live has ended since: should they come back, they expire."""
+        """Moving messages whose time to live has ended; they expire if they come back."""
         self.gaps = NumberGaps()
         """Numbers that no message has."""
         self.log = LogIndex(self.gaps) if settings.has_log else None
@@ -79,7 +78,7 @@ class Partition:
         """Which primary wrote which records; empty outside of a cluster."""
         self.totals = Totals()
         self.discarded: list[object] = []
-        """Tables that the last purge gave up; whoever frees such takes them from here."""
+        """Tables that the last purge replaced; they are taken from here and freed in steps."""
         self.lifecycle: Lifecycle | None = None
         """Since the queue was first followed: what became of its messages."""
         self.lifecycle = lifecycle_for(self, settings.lifecycle, created_ms)
@@ -139,7 +138,7 @@ class Partition:
                 if record.reason == "ttl":
                     self._times_to_live_over(record.runs, record.at_ms)
                 self._leave_leases(record.runs)
-                if self.moves:  # what was on its way to a dead-letter queue that is gone
+                if self.moves:  # messages that were moving to a dead-letter queue that no longer exists
                     self._end_moves(record.runs)
                 self.totals.expired += self._end(record.runs)
             case records.Dropped():
@@ -185,7 +184,7 @@ class Partition:
             case records.OffsetCommitted() | records.GroupChanged() | records.GroupRemoved():
                 self.readers.apply(record)
             case records.EpochBegan():
-                if not self.epochs.last:  # every replica has the same, whenever it came to hold the partition
+                if not self.epochs.last:  # the same on every replica, whenever it joined
                     self.created_ms = record.at_ms
                     self.lifecycle = None  # the settings that begin it are on record, and come next
                 self.epochs.begin(record.epoch, self.index)
@@ -251,7 +250,7 @@ class Partition:
             self.order.sent((first, count), groups)
 
     def _stamped(self, record: records.Sent, batch: Batch) -> None:
-        """What stamps are remembered for."""
+        """What the stamps of a queue are stored for."""
         settings = self.settings
         if self._by_server(record):
             self.commit_wait.observe(record.stamp_us)
@@ -267,7 +266,7 @@ class Partition:
         return settings.server_stamped or (settings.sorted and not record.process and record.origin is None)
 
     def know_stamps(self) -> LateHeads:
-        """What a best-effort queue knows of stamps, from now on."""
+        """Starts to remember the stamps of a best-effort queue."""
         if self.late_heads is None:
             assert isinstance(self.order, Lanes)
             self.late_heads = LateHeads(self.table, self.order.ahead)
@@ -278,7 +277,7 @@ class Partition:
         let_out(self.table, self.order, runs)
 
     def _remember(self, record: records.Sent, batch: Batch) -> None:
-        """What tells the same thing sent twice from two things."""
+        """Remembers what distinguishes a repeated send from a new one."""
         first, sent_ms = record.first, record.sent_ms
         if record.origin is None:
             if batch.columns & DEDUPLICATION:
@@ -314,7 +313,7 @@ class Partition:
                 self.delays.add(record.ready_ms, run)
             self.delays.sweep(self.table.is_alive, self.index)
             if self.settings.strict and not self.settings.fifo:
-                for run in record.runs:  # what came back before them waited for the group to have nothing out
+                for run in record.runs:  # messages that came back earlier waited for these
                     self.order.add(run)
         else:
             self._ready(record.runs)
@@ -358,7 +357,7 @@ class Partition:
         return self.moves.end(runs)
 
     def _end(self, runs: Runs) -> int:
-        """Like `_mark_gone`, for messages that nobody deletes: late ones may be among them."""
+        """Like `_bury`, for messages that end without a delete: there may be late ones among them."""
         if self.sorting is not None and self.sorting.late:
             self.sorting.late_gone(runs)
         return self._mark_gone(runs)

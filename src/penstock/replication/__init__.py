@@ -1,1 +1,1 @@
-"""Thinking about copies: when a record is safe, who has what, what must be cut. Records are opaque here."""
+"""Replication: when a record is safe, which replica has which records, and what must be cut. Records are opaque here."""

@@ -1,7 +1,7 @@
-"""What the process of a cluster's node tells a replication model, and takes from it.
+"""The interface between a replication model and the process of a cluster's node.
 
-The process hears of the layout, of other nodes and of the node's lease; it tells the model, and carries out what the model wants.
-It knows no model: which one a node has is decided where the node is made (`runtime/processes/node.py`).
+The process receives the layout, messages of other nodes and the state of the node's lease. It passes them to the model and
+carries out what the model requests. It does not know which model it has: `runtime/processes/node.py` chooses it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from penstock.wire.frames import Frame
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A change that a node wants: put `entry` if the version is still this one."""
+    """A change that a node requests: put `entry` if the version is still this one."""
 
     version: int
     entry: PartitionEntry
 
 
 class LifecycleReport(NamedTuple):
-    """Rows of one partition, to be sent."""
+    """Rows of one partition to be sent to the lifecycle log."""
 
     partition: int
     epoch: int
@@ -36,7 +36,7 @@ class LifecycleReport(NamedTuple):
 
 
 class LayoutListener(Protocol):
-    """What a model hears of the layout and of the node's lease."""
+    """Receives the layout and the state of the node's lease."""
 
     @property
     def started_ms(self) -> int:
@@ -55,19 +55,19 @@ class LayoutListener(Protocol):
         """The queue that clients find under a name is this one; None: there is none."""
 
     def new_life(self, started_ms: int, now_ms: int) -> None:
-        """The node's lease was lost and made anew."""
+        """The node's lease was lost and created again."""
 
     def lease_renewed(self, until_ms: int, now_ms: int) -> None:
         """Up to then, by this node's clock, no other node replaces it."""
 
 
 class LayoutWishes(Protocol):
-    """What a model wants of the layout, and says in it."""
+    """The changes of the layout that a model requests."""
 
     def take_proposals(self, now_ms: int) -> list[Proposal]:
-        """Changes of the layout that the node wants, each on condition of its version.
+        """Changes of the layout that the node requests, each on condition of a version.
 
-        The outcome comes as a new entry through `apply_layout`; where it is not known, `proposal_failed`.
+        The outcome arrives as a new entry through `apply_layout`; if it is unknown, through `proposal_failed`.
         """
 
     def proposal_failed(self, partition: int, now_ms: int) -> None:
@@ -78,17 +78,19 @@ class LayoutWishes(Protocol):
 
 
 class LifecycleSource(Protocol):
-    """What became of messages, on its way to the log of lifecycles."""
+    """The source of rows for the lifecycle log."""
 
     def take_lifecycle_reports(self, now_ms: int) -> list[LifecycleReport]:
-        """What is to be sent; of each `lifecycle_reported` is to be told the outcome."""
+        """Rows to send; `lifecycle_reported` must be called with the outcome of each."""
 
     def lifecycle_reported(self, report: LifecycleReport, now_ms: int, *, stored: bool) -> None:
         """The log has the rows of a report, or may not have them."""
 
 
 class Peers(Protocol):
-    """What a model of several nodes hears of the others, and says to them. Streams are ordered; a lost one loses what was on it."""
+    """Messages from and to other nodes, for a model of several nodes. Streams are ordered; a lost stream loses everything on
+    it.
+    """
 
     def peer_connected(self, node: str, now_ms: int) -> None:
         """There is a stream to another node; one that was there before is gone."""
@@ -97,11 +99,11 @@ class Peers(Protocol):
         """The stream to another node is gone."""
 
     def peer_frame(self, node: str, frame: Frame, now_ms: int) -> None:
-        """Another node said something; raises `PenstockError` where it is not the protocol."""
+        """A frame from another node; raises `PenstockError` if it violates the protocol."""
 
     def take_peer_output(self) -> list[tuple[str, list[Buffer]]]:
-        """What is to be written to other nodes now."""
+        """The bytes to write to other nodes now."""
 
 
 class ClusterModel(LayoutListener, LayoutWishes, LifecycleSource, Peers, Protocol):
-    """All that the process around a node asks of its model."""
+    """Everything that the process around a node asks of its model."""

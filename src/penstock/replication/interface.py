@@ -1,9 +1,9 @@
 """What a node asks of a replication model.
 
-A node (`backend/node`) knows nothing of replicas. It asks its model which partitions it may answer for, when an answer may
-leave, and what to do with its turn; the model knows nothing of sockets or of the store. `backend/node/alone.py` is the model of
-a node without replicas, `primary_secondary` the one with a leader for each partition. A further model is a folder beside it.
-What the process of a cluster's node tells a model is `cluster_interface.py`.
+A node (`backend/node`) knows nothing about replicas. It asks its model which partitions it may answer for, when an answer
+may leave, and what to do in its turn. The model knows nothing about sockets or the store. `backend/node/alone.py` is the
+model of a node without replicas, `primary_secondary` the one with a leader for each partition. A further model is a folder
+beside it. `cluster_interface.py` is the interface for the process around a cluster's node.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from penstock.storage.job import Job
 from penstock.wire.messages import ReplicaStatus
 
 Need = tuple[int, int, int, int]
-"""(partition, epoch, index, time): what must be committed before an answer may leave, and since when the primary must
-be known to be the only one (0: what is committed shows it)."""
+"""(partition, epoch, index, time): what must be committed before an answer may leave, and since when the primary must be
+known to be the only one (0: the commit proves it).
+"""
 
 
 class Commitment(Protocol):
     """What an answer must wait for."""
 
     def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
-        """What must be committed before a client may be told of these partitions as they are now.
+        """What must be committed before a client may learn the current state of these partitions.
 
-        Of a partition that this node does not serve nothing is told, unless only those count that it does serve.
+        If this node does not serve one of them, nothing may be told; with `served_only`, such partitions are ignored.
         """
 
     def is_committed(self, need: Need) -> bool | None:
@@ -36,7 +37,7 @@ class Commitment(Protocol):
 
 
 class PartitionRoles(Protocol):
-    """What handlers of requests ask about partitions on this node."""
+    """The questions of request handlers about partitions on this node."""
 
     makes_queues: bool
     """Whether this node makes, alters and deletes queues by itself; otherwise the layout of a cluster says what there is."""
@@ -63,17 +64,17 @@ class PartitionRoles(Protocol):
         """The node's part in a partition, for people; None: there are no replicas."""
 
     def name(self) -> str:
-        """What this node is called."""
+        """The name of this node."""
 
     def count(self) -> tuple[int, int]:
         """How many partitions this node leads, and how many it follows."""
 
 
 class ModelTurns(Protocol):
-    """The model's share in the turns of a node: what is done when."""
+    """The model's part in the turns of a node."""
 
     def request_arrives(self, now_ms: int) -> None:
-        """A client asks for something: what time alone has ended must have ended before it is answered."""
+        """A client's request arrives: expirations that are due must be applied before it is answered."""
 
     def tick(self, now_ms: int) -> None:
         """Does what is due by now."""
@@ -94,7 +95,7 @@ class ModelTurns(Protocol):
         """Work for the helper thread."""
 
     def job_done(self, job: Job, now_ms: int) -> None:
-        """A job has ended, whoever it is of."""
+        """A job of any owner has ended."""
 
     def has_more(self) -> bool:
         """Whether another turn is wanted though nothing arrives."""
@@ -104,4 +105,4 @@ class ModelTurns(Protocol):
 
 
 class ReplicationModel(Commitment, PartitionRoles, ModelTurns, Protocol):
-    """All that a node asks of its model."""
+    """Everything that a node asks of its model."""

@@ -1,4 +1,4 @@
-"""Changing queues of a cluster: the layout says it, and the primaries do as it says."""
+"""Changes queues of a cluster: writes the layout, and waits for the primaries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
         )
     if (
         "dead_letter_queue" in request.changes
-    ):  # who changes something else was not asked whether it may make queues
+    ):  # a user who changes something else was not checked for the right to create queues
         yield from make_dead_letter_queue(context, settings)
     if settings != queue.settings:
         queue = msgspec.structs.replace(queue, settings=settings)
@@ -66,7 +66,7 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
 def _done_by_primaries(
     context: RoutingContext, queue: QueueEntry, wanted: Sequence[QueueSettings]
 ) -> Steps[None]:
-    """Returns when every primary goes by the new settings; a partition that nobody serves will, when somebody does."""
+    """Returns when every primary uses the new settings; a partition that is not served will use them when it is."""
     for _ in range(LOOKS):
         outcomes: list[Outcome] = yield AskAll(describe_asks(context, queue))
         if not any(
@@ -91,10 +91,12 @@ def _never() -> bool:
 
 
 def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
-    """A replica that is made later begins with what the layout says. Returns what the partition goes by from now on.
+    """A replica that is created later begins with the settings of the layout. Returns the settings that the partition uses
+    from now on.
 
-    That is what its queue says, read after the partition: somebody else may have changed the queue since, been answered, and
-    rely on it. Who changes the queue after that writes to the partition later, and one of the two writes finds a conflict.
+    These are the settings of its queue, read after the partition: another client may have changed the queue since, and
+    rely on the answer. A client that changes the queue after that writes to the partition later, and one of the two writes
+    finds a conflict.
     """
     share = settings_of_partition(queue.settings)
     for _ in range(ATTEMPTS):

@@ -1,8 +1,8 @@
-"""What the answer of a node means for one question to a partition: told to whoever asked, or no answer yet.
+"""What the answer of a node means for one request to a partition: the final answer, or a reason to ask again.
 
-What a node says that leads no more means nothing certain: the request may have been carried out and be part of what the next
-primary has. So it is no answer, as when the connection was lost; only what may be asked twice is asked again, and what is said
-then is weighed with what the first attempt may have done.
+The answer of a node that no longer leads is not certain: the request may have been carried out and be part of what the
+next primary has. So it counts as no answer, as if the connection was lost. Only requests that may be repeated are sent
+again, and their next answer is combined with the possible effects of the first attempt.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from penstock.wire.messages import (
 
 MISSED_AT_MOST = 3
 NOT_TWICE = (Purge, Redrive)
-"""What is not asked again when nobody knows whether it was done."""
+"""Requests that are not repeated when their outcome is unknown."""
 WAITING = (Receive, ReceiveAny, ReadLog)
-"""What waits at the node, and need not any longer when nobody wants it."""
+"""Requests that wait at the node, and are cancelled when their answer is not needed."""
 _NOT_TAKEN = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN, ErrorCode.NOT_ENOUGH_REPLICAS)
-"""Nothing of it was done. A replica that was away for a moment is soon back, so that too is worth another attempt."""
+"""Nothing was done. A replica that was briefly away is soon back, so these errors are also worth another attempt."""
 _SETTLING = (Delete, Release, Extend)
 _REMEMBERED = (CommitOffset, SeekGroup, JoinGroup, LeaveGroup, DeleteGroup, ClaimIds)
-"""What leaves something behind beside messages."""
+"""Requests with effects other than messages."""
 _NEVER_DONE = (
     *(ErrorCode.UNREACHABLE, ErrorCode.BAD_RECEIPT, ErrorCode.UNKNOWN_REQUEST),
     ErrorCode.QUEUE_NOT_FOUND,
 )
-"""What the first attempt was told as well, and of a queue that is no more nothing is left of what was done to it."""
+"""Errors that the first attempt would have got as well; and of a queue that no longer exists, nothing that was done remains."""
 
 
 class Attempts:
-    """How often one question was asked, and what is known of that."""
+    """How often one request was sent, and what is known about it."""
 
     __slots__ = ("missed", "uncertain")
 
@@ -62,7 +62,7 @@ class Attempts:
         """Whether a node may have done what was asked without saying so."""
 
     def asks_again(self, request: Request, error: PenstockError, *, others_have_it: bool) -> bool:
-        """Whether this is no answer, and whoever leads now, or next, is to be asked."""
+        """Whether this counts as no answer, and the present or next leader must be asked."""
         code = error.code
         if code in _NOT_TAKEN:
             return True
@@ -74,14 +74,14 @@ class Attempts:
         if code is ErrorCode.QUEUE_NOT_FOUND:
             self.missed += 1
             return self.missed <= MISSED_AT_MOST
-        # What is damaged on one node is whole on another, which leads next.
+        # Data that is damaged on one node is undamaged on another, which leads next.
         return code is ErrorCode.QUEUE_DAMAGED and others_have_it
 
     def is_known(self, request: Request, outcome: Outcome) -> bool:
-        """Whether an answer says what became of the request; where an attempt before it was lost it may speak of itself alone.
+        """Whether an answer is the outcome of the request; after a lost attempt it may only be the outcome of the last one.
 
-        A refusal says that nothing was done, which an earlier attempt may have been. Receipts that are settled twice say
-        of the second time what the first has left of them.
+        A refusal says that nothing was done, but an earlier attempt may have done it. If receipts are settled twice, the
+        second answer only says what the first left of them.
         """
         if not self.uncertain:
             return True
@@ -94,18 +94,18 @@ class Attempts:
         return not isinstance(request, _REMEMBERED)
 
     def certain(self, request: Request, outcome: Outcome) -> Outcome:
-        """What may be told to whoever asked: nothing that an earlier attempt may have made untrue."""
+        """The answer for the client: nothing that an earlier attempt may have made untrue."""
         if self.is_known(request, outcome):
             return outcome
         if not isinstance(outcome, PenstockError):
             return _given_back(outcome) if isinstance(request, Release) else outcome
         if isinstance(request, Send) and outcome.code is ErrorCode.QUEUE_NOT_FOUND:
-            return unknown(outcome)  # somebody may have received what was stored before the queue was deleted
+            return unknown(outcome)  # a consumer may have received the messages before the queue was deleted
         return outcome if outcome.code in _NEVER_DONE else unknown(outcome)
 
 
 def unknown(refusal: PenstockError) -> PenstockError:
-    """A refusal after an attempt of which nobody knows what became."""
+    """A refusal after an attempt with an unknown outcome."""
     return PenstockError(
         ErrorCode.UNREACHABLE,
         f"the first attempt may or may not have been carried out, and the second one was refused: {refusal.message}",
@@ -113,7 +113,7 @@ def unknown(refusal: PenstockError) -> PenstockError:
 
 
 def _given_back(reply: Reply) -> Reply:
-    """A release that is asked again finds that the lease has ended, perhaps by itself. Either way nobody holds the messages."""
+    """A repeated release finds that the lease has ended, perhaps by itself. Either way no consumer holds the messages."""
     settled = reply.answer
     if not isinstance(settled, Settled):
         return reply
@@ -125,7 +125,7 @@ def _given_back(reply: Reply) -> Reply:
 
 
 def shortened(request: Request, left_ms: int) -> Request:
-    """The same once more: what waits for messages waits in all as long as it was to."""
+    """The same request again: all attempts together wait for messages as long as it asked for."""
     if not isinstance(request, WAITING) or not request.wait_ms:
         return request
     return msgspec.structs.replace(request, wait_ms=max(0, left_ms))

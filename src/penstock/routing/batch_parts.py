@@ -1,8 +1,8 @@
-"""Which messages of a batch go to which partition of their queue, and their numbers put together again.
+"""Splits a batch among the partitions of its queue, and combines their sequence numbers again.
 
-Order and deduplication need that what belongs together meets: groups of a queue with an order, and ids, always go to
-the same partition, whoever sends them. What is left goes as a whole wherever there is least to do. Where both are there the
-group decides, because order would break otherwise: whose an id is has to be asked then (`claiming`).
+For order and deduplication, related messages must meet: a group of an ordered queue, and an id, always go to the same
+partition, from every sender. The rest goes as a whole to the partition with the least load. If a message has both, the
+group decides, because otherwise the order would break; `claiming` then finds out which partition owns the id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.wire.messages import SendResult
 
 
 class BatchPart(NamedTuple):
-    """What is of one partition in a batch: the messages at these places, in order; None: the whole batch."""
+    """The messages of a batch for one partition, by their positions, in order; None: the whole batch."""
 
     ordinal: int
     places: Sequence[int] | None
@@ -38,7 +38,7 @@ class BatchPart(NamedTuple):
         return [place for place in places if place not in known]
 
     def left_out(self, count: int, known: Mapping[int, int | DuplicateOf]) -> list[tuple[int, int]]:
-        """What the partition is told of the others, see `Send`."""
+        """What the partition learns about the others, see `Send`."""
         if not self.known:
             return []
         places = self.places if self.places is not None else range(count)
@@ -51,20 +51,20 @@ class BatchPart(NamedTuple):
 
 
 class DuplicateOf(NamedTuple):
-    """A message of the batch, by its place: another one is its duplicate."""
+    """A message that is a duplicate of another one in the batch, which is given by its position."""
 
     place: int
 
 
 def ordinal_of(name: bytes, partitions: int) -> int:
-    """The partition of a group or a deduplication id: the same for everybody."""
+    """The partition of a group or a deduplication id: the same for all senders."""
     return (
         int.from_bytes(blake2b(name, digest_size=8, person=b"penstock.share").digest(), "little") % partitions
     )
 
 
 def ordinal_of_batch(producer: int, number: int, partitions: int) -> int:
-    """The partition of a numbered batch: sent again it must come to the same one, through whichever front end."""
+    """The partition of a numbered batch: if it is sent again, through any front end, it must go to the same one."""
     return (producer + number) % partitions
 
 

@@ -1,6 +1,6 @@
-"""Routing what looks at or changes a queue as a whole: peek, purge, redrive.
+"""Routes requests for a queue as a whole: peek, purge, redrive.
 
-Peek and redrive walk the partitions one after the other; the number to go on at says which one it is.
+Peek and redrive visit the partitions one after the other; the number to continue at contains the partition.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def purge(context: RoutingContext, request: Purge) -> Steps[Reply]:
 
 
 def redrive(context: RoutingContext, request: Redrive) -> Steps[Reply]:
-    """Moves messages of one partition on, and says where to go on."""
+    """Moves messages of one partition, and returns where to continue."""
     queue = context.queue(request.queue_id)
     ordinal, start = inward(request.start)
     by_partition = inward_runs(request.runs) if request.runs is not None else None
@@ -62,7 +62,7 @@ def redrive(context: RoutingContext, request: Redrive) -> Steps[Reply]:
 
 
 def _following(queue: QueueEntry, ordinal: int, following: int | None) -> int | None:
-    """Where to go on: in the same partition, at the beginning of the next one, or nowhere."""
+    """Where to continue: in the same partition, at the beginning of the next one, or nowhere."""
     if following is not None:
         return outward(ordinal, following)
     return outward(ordinal + 1, 0) if ordinal + 1 < len(queue.partitions) else None

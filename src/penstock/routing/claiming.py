@@ -1,7 +1,7 @@
-"""Deduplication over the partitions of a queue with an order: before a send, whose its ids are.
+"""Deduplication over the partitions of an ordered queue: before a send, finds out which partitions own its ids.
 
-Groups decide to which partition a message goes, so one id may be sent to two. Its home, the partition that the id's hash
-names, says whose it is. ADR 20 has the whole argument.
+Groups decide to which partition a message goes, so one id may be sent to two partitions. The home of the id, the partition
+that its hash names, knows the owner. ADR 20 has the whole argument.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from penstock.steps.step import Ask, Steps
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds
 
 WITHIN_PARTITION = b"\0"
-"""What an id begins with that is looked for in the partition of its group only."""
+"""The prefix of an id that is looked for only in the partition of its group."""
 ATTEMPTS = 5
 
 
 class Wanted(NamedTuple):
-    """An id and the partition that its message is for."""
+    """An id and the partition of its message."""
 
     identifier: bytes
     ordinal: int
 
 
 class Claim(NamedTuple):
-    """Whose an id is."""
+    """The owner of an id."""
 
     owner: int
     version: int
@@ -75,7 +75,9 @@ class Claims:
         )
 
     def lift_bars(self) -> Steps[None]:
-        """What is ours was ours before, perhaps, and was barred when another wanted it, who did not get it after all."""
+        """Removes bars: an id that is ours now may have been ours before, and was barred for another partition that did not
+        get it.
+        """
         yield from self._find(self._held, lift=True)
 
     def _ask_homes(self, left: Sequence[Wanted], replaced: Mapping[bytes, int]) -> Steps[dict[bytes, Claim]]:

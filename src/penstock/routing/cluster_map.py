@@ -1,6 +1,7 @@
-"""The map of a cluster as a front end has it: queues, their partitions, who leads each, and where that node is.
+"""A front end's map of the cluster: queues, their partitions, the leader of each, and its address.
 
-Made of the layout's entries, one change at a time. It may be behind the store; who is told so by a node looks again.
+It is built from the layout's entries, one change at a time. It may be behind the store; if a node's answer shows this, the
+front end looks again.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from penstock.cluster.layout.serving import Leader, Server, server_of
 from penstock.cluster.manager.placement import Census
 
 FOLLOWED = (NODES, QUEUES, PARTITIONS, CAPACITY, DRAINS)
-"""The entries that a front end hears of."""
+"""The entries that a front end follows."""
 DEPARTED_AT_MOST = 4_096
-"""So many queues that are gone are remembered, so that nobody waits for news of them."""
+"""The number of deleted queues that are remembered, so that requests need not wait for news of them."""
 
 
 class PartitionOfQueue(NamedTuple):
@@ -45,7 +46,7 @@ class PartitionOfQueue(NamedTuple):
 
 
 class ClusterMap:
-    """What is known of the layout."""
+    """The known layout."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeEntry] = {}
@@ -54,17 +55,17 @@ class ClusterMap:
         self._servers: dict[int, Server] = {}
         """By partition: the node that serves it."""
         self.capacity: dict[str, CapacityEntry] = {}
-        """By queue: what the data pipeline has worked out about it."""
+        """By queue: the data pipeline's forecast."""
         self.census = Census()
         """How much each node holds and leads, counted as entries come and go."""
         self.ids_above = 1
         """All ids of queues and partitions that this map has ever had are below this."""
         self._last_known: dict[str, str] = {}
-        """Where nodes were: one that cannot renew its lease may serve on."""
+        """The last known addresses of nodes: a node that cannot renew its lease may still serve."""
         self._queues: dict[str, QueueEntry] = {}
         self._incarnations: dict[int, QueueEntry] = {}
         self._departed: dict[int, None] = {}
-        """Incarnations that were there and are no more, the latest last; ids are never given twice."""
+        """Incarnations that no longer exist, the latest last; ids are never used twice."""
         self._too_new: dict[str, str] = {}
         """Queues that only newer versions may serve, and the sentence that says so."""
         self._draining: set[str] = set()
@@ -78,7 +79,7 @@ class ClusterMap:
         self._listeners.append(listener)
 
     def apply(self, key: str, value: bytes | None) -> None:
-        """Takes in an entry as it became, or that it is gone; one that cannot be read counts as gone."""
+        """Applies a new or removed entry; an entry that cannot be read counts as removed."""
         match decode(key, value, FOLLOWED):
             case PartitionNews(partition, entry):
                 self._take_partition(partition, entry)
@@ -95,7 +96,7 @@ class ClusterMap:
         self.touch(key)
 
     def touch(self, key: str) -> None:
-        """Calls everybody who listens."""
+        """Calls all listeners."""
         for listener in self._listeners:
             listener(key)
 
@@ -103,7 +104,7 @@ class ClusterMap:
         if entry is not None:
             self.ids_above = max(self.ids_above, entry.partition + 1)
         if entry is not None and entry.deleted:
-            entry = None  # for clients it is gone, whatever its primary still has to do
+            entry = None  # for clients it is gone, even if its primary still has work
         before = self.partitions.pop(partition, None)
         self._servers.pop(partition, None)
         if before is not None:
@@ -140,7 +141,7 @@ class ClusterMap:
             self._homes[partition] = PartitionOfQueue(entry.queue_id, ordinal)
 
     def depart(self, queue_id: int) -> None:
-        """An incarnation is no more, for certain."""
+        """An incarnation certainly no longer exists."""
         self._departed[queue_id] = None
         if len(self._departed) > DEPARTED_AT_MOST:
             del self._departed[next(iter(self._departed))]
@@ -164,7 +165,7 @@ class ClusterMap:
             return
         self._draining.discard(node)
         if node not in self.nodes and not self.census.led.get(node):
-            self._last_known.pop(node, None)  # removed for good: nobody waits for it to come back
+            self._last_known.pop(node, None)  # permanently removed: requests do not wait for it
 
     # -- questions -------------------------------------------------------------------------------------------
 
@@ -191,7 +192,7 @@ class ClusterMap:
         return queue_id in self._incarnations or queue_id in self._departed
 
     def is_gone(self, queue_id: int) -> bool:
-        """Whether the incarnation was there, and is no more."""
+        """Whether the incarnation existed, and no longer does."""
         return queue_id in self._departed
 
     def queues(self) -> Iterator[QueueEntry]:
@@ -209,7 +210,7 @@ class ClusterMap:
         return queue.name if queue is not None else None
 
     def leader(self, partition: int) -> Leader | None:
-        """Who serves a partition; None while nobody is known to."""
+        """The node that serves a partition; None while none is known."""
         server = self._servers.get(partition)
         if server is None:
             return None
@@ -223,7 +224,7 @@ class ClusterMap:
         return entry.reader if entry is not None else ""
 
     def is_orphaned(self, partition: int) -> bool:
-        """Whether a partition is known, and known to be served by nobody."""
+        """Whether a partition is known, and known to be served by no node."""
         return partition in self.partitions and self.leader(partition) is None
 
     def is_needed(self, address: str) -> bool:
@@ -248,7 +249,7 @@ class ClusterMap:
 
 
 def node_name(queue: str, ordinal: int) -> str:
-    """What a node calls a partition; `~` stands in no name of a user's."""
+    """A node's name for a partition; no queue name contains `~`."""
     return f"{queue}~{ordinal}" if ordinal else queue
 
 

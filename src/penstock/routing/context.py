@@ -1,4 +1,4 @@
-"""What all requests of one router share, and how it finds the queue that a request is about."""
+"""State that all requests of one router share, and the lookup of a request's queue."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.wire.read_ticket import TicketSeal
 
 
 class FreeIds:
-    """Ids of queues and partitions that were taken from the store's count and not used yet."""
+    """Ids of queues and partitions that were reserved in the store and not used yet."""
 
     def __init__(self) -> None:
         self._free = range(0)
         self.above = 1
         """All that this process took, or saw in the layout, are below this; the store's count may have been put back."""
         self.counting = False
-        """Whether somebody is taking more from the store."""
+        """Whether a request is reserving more in the store."""
         self.wanted = 0
         """How many those need who wait for that."""
 
@@ -35,24 +35,24 @@ class FreeIds:
         return taken
 
     def set_aside(self, ids: range) -> None:
-        """More are ours; what was left of earlier ones is never used."""
+        """More ids were reserved; the rest of earlier ones is never used."""
         self._free = ids
         self.above = max(self.above, ids.stop)
         self.wanted = 0
 
 
 class ReadOffer(NamedTuple):
-    """What readers are given who want to read at the nodes themselves."""
+    """What readers get who want to read at the nodes directly."""
 
     seal: TicketSeal
     authority: Callable[[], str]
-    """Who signs the certificates of nodes (PEM), by now; empty: they speak no TLS."""
+    """The authority that signs the certificates of nodes (PEM), at present; empty: they use no TLS."""
     certified_name: Callable[[str], str]
-    """What the certificate of a node must name that is dialled at a host; empty: names say nothing."""
+    """The name that the certificate of a node must have when a client connects to a host; empty: names are not checked."""
 
 
 class RoutingContext:
-    """One of each for a router."""
+    """The shared parts of a router."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class RoutingContext:
     ) -> None:
         self.map = cluster
         self.producer = producer
-        """Who this router is to the nodes' protection against batches sent twice; never 0."""
+        """The id of this router as a producer, for the nodes' detection of repeated batches; never 0."""
         self.now_ms = now_ms
         self.replicas = replicas
-        """Of queues whose maker says nothing of it."""
+        """The number of replicas of queues created without one."""
         self.spread = Spread(load)
         self._numbers: dict[int, int] = {}
         self._highest_forgotten = 0
@@ -83,7 +83,7 @@ class RoutingContext:
         cluster.listen(self._changed)
 
     def _changed(self, key: str) -> None:
-        """Partitions that are no more need no numbers."""
+        """Drops the id counters of partitions that no longer exist."""
         partition = partition_of_key(key)
         if partition is not None and partition not in self.map.partitions:
             self._highest_forgotten = max(self._highest_forgotten, self._numbers.pop(partition, 0))
@@ -95,7 +95,7 @@ class RoutingContext:
         return number
 
     def weighted_shares(self, queues: tuple[tuple[int, int], ...], messages: int) -> list[int]:
-        """So many messages among queues by weight; what does not divide evenly goes around from call to call."""
+        """Splits a number of messages among queues by weight; the remainder rotates from call to call."""
         if not queues:
             return []
         if len(self._credits) >= REMEMBERED and queues not in self._credits:
@@ -154,5 +154,5 @@ def partition_of(queue: QueueEntry, ordinal: int) -> int:
 
 
 def no_such_queue(name: str) -> PenstockError:
-    """Nobody knows a queue of that name."""
+    """The error for an unknown queue name."""
     return PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"there is no queue {name!r}")

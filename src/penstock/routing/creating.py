@@ -1,7 +1,7 @@
-"""Making a queue: its partitions are placed and written, then the queue, and it is answered for once all are served.
+"""Creates a queue: places and writes its partitions, then writes the queue, and answers when all partitions are served.
 
-Every write is on condition that nobody else was quicker. Who loses gives up the partitions that it wrote, and answers
-for the queue of the winner.
+Every write is on condition that no other creator was faster. The loser gives up the partitions that it wrote, and answers
+with the queue of the winner.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from penstock.wire.messages import CreateQueue
 IDS_AT_ONCE = 64
 """So many ids are taken from the store's count at a time: two writes less for nearly every queue."""
 AHEAD_AT_MOST = 1_000_000_000
-"""The count without a seal may be so much ahead of the one with a seal: somebody who sets it higher does not use up all ids."""
+"""The largest lead of the unsealed counter over the sealed one: an attacker who raises it cannot use up all ids."""
 _DIGITS = 19
 """Ids are shorter."""
 DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
@@ -69,9 +69,9 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
 
 
 def replicated(context: RoutingContext, settings: QueueSettings) -> QueueSettings:
-    """With as many replicas as is usual here, where nothing is said of it: SDKs and their tools know of no replicas.
+    """The settings with the usual number of replicas, if they name none: SDKs and their tools do not know replicas.
 
-    Whoever wants one on purpose says how many must be in sync as well: one.
+    A client that wants a single replica must also set the minimum in sync to one.
     """
     if settings.replicas > 1 or settings.min_in_sync == 1:
         return settings
@@ -83,7 +83,7 @@ def made(
 ) -> Steps[QueueEntry]:
     """The queue of a name, made now if there is none; raises where there is one with other settings, unless it may."""
     for attempt in range(ATTEMPTS):
-        # Where the map has none there is none, but for a moment: then the write of the queue finds out.
+        # If the map has no entry, there is none, except for a moment: then the write of the queue finds a conflict.
         if context.map.why_too_new(name) is not None:
             raise context.missing(name)
         is_known = attempt or context.map.named(name) is not None
@@ -98,7 +98,7 @@ def made(
             if not (yield from mark_partitions(existing)):
                 yield from _gone(context, name)
                 continue
-        # In place of one that is being deleted and whose partitions know it: its entry is not needed any more.
+        # It replaces a queue that is being deleted and whose partitions are marked: that entry is no longer needed.
         queue = yield from _make(context, name, settings, stored.version)
         if queue is not None:
             return queue
@@ -108,7 +108,7 @@ def made(
 
 
 def make_dead_letter_queue(context: RoutingContext, settings: QueueSettings) -> Steps[None]:
-    """Where messages go that cannot be consumed, if it is missing."""
+    """Creates the dead-letter queue, if it does not exist."""
     target = settings.dead_letter_queue
     if target is None or context.map.ready(target) is not None:
         return
@@ -124,7 +124,7 @@ def make_dead_letter_queue(context: RoutingContext, settings: QueueSettings) -> 
 
 
 def _make_late_queue(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[None]:
-    """Where messages go that come too late for the order of their queue, if it is missing: no node makes a queue."""
+    """Creates the late queue, if it does not exist, because nodes create no queues."""
     if context.map.ready(name + LATE) is not None:
         return
     wanted = QueueSettings(
@@ -196,7 +196,7 @@ def _placed(
 
 
 def _give_up(entry: PartitionEntry) -> Steps[None]:
-    """Nodes that began to hold a partition of a queue that never came to be drop it again."""
+    """Gives up the partitions of a queue that was never completed; nodes that hold them drop them."""
     key = partition_key(entry.partition)
     for _ in range(ATTEMPTS):
         stored: Stored = yield Look(key)
@@ -221,7 +221,7 @@ def _gone(context: RoutingContext, name: str) -> Steps[None]:
 
 
 def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
-    """Ids that nobody else has. One request takes some from the store's count for all that wait here meanwhile."""
+    """New ids. One request reserves them in the store for all requests that wait here meanwhile."""
     ids = context.ids
     for _ in range(ATTEMPTS):
         taken = ids.take(count)
@@ -261,7 +261,7 @@ def _count_on(ids: FreeIds, count: int) -> Steps[None]:
 
 
 def _first_free(ids: FreeIds, sealed: bytes | None, plain: bytes | None) -> int:
-    """The first id that nobody has, as far as the store and this process know."""
+    """The first unused id, as far as the store and this process know."""
     try:
         counted = decode_ids(sealed).next if sealed is not None else 1
     except msgspec.MsgspecError as error:

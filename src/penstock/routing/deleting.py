@@ -1,4 +1,4 @@
-"""Deleting queues of a cluster: from the answer on there is no such queue, and its partitions know it."""
+"""Deletes queues of a cluster: after the answer the queue no longer exists for clients, and its partitions are marked."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from penstock.wire.messages import DeleteQueue, Done
 
 ATTEMPTS = 20
 LATE = ".late"
-"""What the name of the queue for late messages ends with."""
+"""The suffix of the late queue's name."""
 
 
 def delete(request: DeleteQueue) -> Steps[Reply]:
-    """From now on clients find no such queue. What is on its way from it arrives; the rest is dropped by the nodes."""
+    """Deletes the queue for clients. Its moving messages arrive; the nodes drop the rest."""
     check_not_reserved(request.name, "deleted")
     yield from _check_not_needed(request.name)
     for _ in range(ATTEMPTS):
@@ -38,7 +38,7 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
         try:
             yield from mark_partitions(deleting)
         except PenstockError:
-            pass  # the queue is deleted; the manager tells the partitions that could not be told
+            pass  # the queue is deleted; the manager marks the remaining partitions
         return Reply(Done())
     raise PenstockError(
         ErrorCode.OVERLOADED, f"too many requests change queue {request.name!r} at once; try again"
@@ -54,10 +54,10 @@ def stored_queue(name: str) -> Steps[tuple[QueueEntry, int]]:
 
 
 def mark_partitions(queue: QueueEntry) -> Steps[bool]:
-    """Tells the partitions of a queue that is being deleted; False where one could not be told.
+    """Marks the partitions of a queue that is being deleted; False if one could not be marked.
 
-    The manager would do it too, a moment later. In that moment delays would end, and messages whose delay has ended go with
-    their queue.
+    The manager would do this too, a moment later. In that moment delays would end, and messages whose delay has ended are
+    deleted with their queue.
     """
     all_know = True
     for partition in queue.partitions:

@@ -1,7 +1,7 @@
-"""Routing questions about queues: one description made of what the partitions say.
+"""Routes questions about queues: one description from the answers of the partitions.
 
-A partition that does not answer in time leaves a gap in the counts and a sentence about itself, not an error: whoever
-only wants to find the queue, to send to it, must not fail because one of its partitions is moving.
+A partition that does not answer in time leaves a gap in the counts and a sentence about itself, not an error. A client
+that only looks the queue up, to send to it, must not fail because one of its partitions is moving.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GLANCE_MS = 1_000
 
 
 def describe(context: RoutingContext, request: DescribeQueue) -> Steps[Reply]:
-    """Everything there is to know of a queue."""
+    """Describes a queue."""
     queue = yield from context.found(request.name)
     if request.queue_id not in (0, queue.queue_id):
         raise PenstockError(
@@ -64,9 +64,10 @@ def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
 
 
 def describe_asks(context: RoutingContext, queue: QueueEntry) -> list[Ask]:
-    """One question for every partition; a partition that is known to have no primary now is not waited for.
+    """One question for every partition; it does not wait for a partition that is known to have no primary now.
 
-    The name is not enough: a node may also hold a partition of a queue of the same name that was made at the same moment and given up.
+    The name alone is ambiguous: a node may also hold a partition of a queue with the same name that was created at the
+    same moment and given up.
     """
     return [
         Ask(

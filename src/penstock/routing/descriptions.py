@@ -1,4 +1,4 @@
-"""What several partitions say of themselves, as one description of their queue."""
+"""Combines the descriptions of several partitions into one description of their queue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTHING_KNOWN = QueueStatistics(
 _NOT_SUMMED: dict[str, Callable[[Iterable[Any]], Any]] = {
     "next_sequence": lambda numbers: 1 + sum(number - 1 for number in numbers),
     "oldest_sent_ms": lambda times: min((time for time in times if time is not None), default=None),
-    "waiting_receivers": max,  # who waits for the queue waits for each of its partitions
+    "waiting_receivers": max,  # a receiver that waits for the queue waits for each of its partitions
     "watermark_us": lambda times: min((time for time in times if time), default=0),
     "log_begin": lambda numbers: next(iter(numbers)),  # the log of the first partition begins there
     "log_groups": max,

@@ -1,4 +1,4 @@
-"""The line of one partition: all requests to it that have not ended, in the order in which they came."""
+"""The line of one partition: all its requests that have not ended, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEVER = float("inf")
 
 
 class Line:
-    """What waits, and what is under way to whom."""
+    """The requests that wait, and the ones in transit."""
 
     __slots__ = (
         "_entered",
@@ -45,7 +45,7 @@ class Line:
         self._tails: dict[int, Call] = {}
         """By producer: its send with the highest number."""
         self._mixed: set[int] = set()
-        """Producers whose sends did not come in the order of their numbers, each of them once."""
+        """Producers whose sends did not arrive in the order of their numbers, each once."""
 
     def enter(self, call: Call) -> None:
         """A request joins at the end."""
@@ -68,13 +68,15 @@ class Line:
             self._mixed.add(call.producer)
 
     def followers(self, call: Call) -> list[Call]:
-        """The sends that must not be stored without this one: the next of its producer, and others that came before its copies."""
+        """The sends that must not be stored without this one: the next of its producer, and earlier ones of which it is a
+        copy.
+        """
         found: list[Call] = []
         behind = call.behind
         while behind is not None:
             if behind.after and (behind.before is call or behind.predecessor() is call):
                 found.append(behind)
-            # In order each follows the one before it; to look at all of them would take long where many wait.
+            # In order, each send follows the one before it; checking all of them would be slow if many wait.
             behind = behind.behind if call.producer in self._mixed else None
         return found
 
@@ -127,7 +129,7 @@ class Line:
         return bool(self.routes) and (len(self.routes) > 1 or route not in self.routes)
 
     def asked_before(self, leader: Leader) -> list[Call]:
-        """What a leader before this one was asked, has not answered, and another may be asked."""
+        """Requests to an earlier leader that are unanswered and may be sent to another."""
         return [
             call
             for call in self.calls

@@ -1,4 +1,4 @@
-"""One request in the line of its partition, and what the line wants done about it (`partition_line.py`)."""
+"""One request in the line of its partition, and the effects that the line requests (`partition_line.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Done = Callable[[Outcome], None]
 
 
 class State(Enum):
-    """Where a call is."""
+    """The state of a request."""
 
     NEW = "new"
     WAITS = "waits"
@@ -63,18 +63,18 @@ class Call(Attempts):
         self.state = State.NEW
         self.attempt = 0
         self.place = 0
-        """Its place among all that ever stood in the line."""
+        """Its place among all requests that were ever in the line."""
         self.serial = 0
         """The place of its last attempt among all attempts."""
         self.give_up = float("inf")
-        """When its patience ends; there is no end while there is no trouble."""
+        """When it times out; it has no timeout while there is no problem."""
         self.leader: Leader | None = None
         """The node that was asked last."""
         self.wire = 0
         """Over which of the connections to its address."""
         self.reason = ""
         self.last_refusal: PenstockError | None = None
-        """What the node said, where that says more than why no node can be asked."""
+        """The node's last answer, if it is more specific than "no node can be asked"."""
         self.refused = 0
         """How often in a row the same leader did not take it."""
         self.retry_at = 0.0
@@ -91,7 +91,7 @@ class Call(Attempts):
             (request.producer, request.number, request.after) if isinstance(request, Send) else (0, 0, 0)
         )
         self.cancelled = False
-        """Whether its client has stopped waiting: where it cannot be answered it is not asked again."""
+        """Whether its client has stopped waiting: then it is not sent again."""
         self.wait_end = now + request.wait_ms / 1000 if isinstance(request, WAITING) else 0.0
 
     def follows(self) -> int:
@@ -100,9 +100,9 @@ class Call(Attempts):
         return before.number if before is not None else 0
 
     def predecessor(self) -> Call | None:
-        """The send that it must be stored after: the last one of its producer with a lower number that came before it.
+        """The send after which it must be stored: the last earlier one of its producer with a lower number.
 
-        What came later with a lower number is a copy, sent over another connection, of a batch that has its answer.
+        A later send with a lower number is a copy, sent over another connection, of a batch that has its answer.
         """
         before = self.before
         while before is not None and (before.number >= self.number or before.place > self.place):
@@ -111,7 +111,7 @@ class Call(Attempts):
 
     @property
     def route(self) -> Route:
-        """Who was asked last, over which of the connections to its address."""
+        """The node asked last, and the connection to its address."""
         return self.leader, self.wire
 
 
@@ -119,7 +119,7 @@ Route = tuple[Leader | None, int]
 
 
 class Transmit(NamedTuple):
-    """Write the request to the connection to the leader; its answer, or its loss, is told with `attempt`."""
+    """Write the request to the connection to the leader; report its answer, or its loss, with `attempt`."""
 
     call: Call
     attempt: int
@@ -134,14 +134,14 @@ class Cancel(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Tell the outcome to the caller."""
+    """Report the outcome to the caller."""
 
     call: Call
     outcome: Outcome
 
 
 class LookUp(NamedTuple):
-    """Refresh a key of the map from the store; then `looked_up`, also where the store does not answer."""
+    """Refresh a key of the map from the store; then call `looked_up`, also if the store does not answer."""
 
     partition: int
     key: str

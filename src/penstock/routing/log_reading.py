@@ -1,4 +1,4 @@
-"""Routing what is about a retained log: an offset says by its ordinal which partition it is of."""
+"""Routes requests for a retained log: the ordinal in an offset names the partition."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_log(context: RoutingContext, request: ReadLog) -> Steps[Reply]:
 
 
 def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
-    """Where a partition's log can be read without a front end, and the ticket for it."""
+    """The address at which a partition's log can be read without a front end, and the ticket for it."""
     queue = yield from known(context, request.queue_id)
     partition = partition_of(queue, request.partition)
     address, offer = context.map.reader_address(partition), context.offer
@@ -65,7 +65,7 @@ def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
 
 
 def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:
-    """Where the log begins and ends, and what was looked for."""
+    """The ends of the log, and the offset that was looked for."""
     queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)
@@ -93,7 +93,7 @@ def commit(context: RoutingContext, request: CommitOffset) -> Steps[Reply]:
 
 
 def group(context: RoutingContext, request: GroupRequest) -> Steps[Reply]:
-    """What is about a group in one partition; how the partitions go together the client knows."""
+    """A group request in one partition; the client combines the partitions."""
     queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)

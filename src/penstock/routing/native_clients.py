@@ -1,6 +1,6 @@
-"""The native clients of a front end: what each connection has asked for, its subscriptions, and what a client leaves behind.
+"""The native clients of a front end: the requests and subscriptions of each connection, and the cleanup when a client leaves.
 
-Requests come in decoded and answers leave as they are. How either gets to a client is the world's: sockets, or the simulation.
+Requests arrive decoded, and answers leave as objects. The world around it (sockets, or the simulation) transports both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.wire.send_order import SendOrder
 _RECEIVES = messages.Receive | messages.ReceiveAny | messages.Subscribe
 
 Answer = Callable[[int, int, messages.Answer, Buffer], None]
-"""Tells a client: its connection, its request, the answer and what belongs to it."""
+"""Answers a client: its connection, its request, the answer and its body."""
 
 
 class _Client:
@@ -34,12 +34,12 @@ class _Client:
         self.name = ""
         self.paused = False
         self.tickets: dict[int, int] = {}
-        """By request id: what is asked of the engine."""
+        """By request id: the tickets of requests to the engine."""
         self.subscriptions: dict[int, Subscription] = {}
 
 
 class NativeClients:
-    """All connections of a front end. Answers for a connection that is gone are dropped here."""
+    """All connections of a front end. Answers for a closed connection are dropped here."""
 
     def __init__(
         self,
@@ -54,20 +54,20 @@ class NativeClients:
         self._tell = answer
         self._welcome = welcome
         self._hold = hold
-        """Is told how many bytes of batches more, or fewer, wait for an answer of a node."""
+        """Called with the change in the number of bytes of batches that wait for an answer of a node."""
         self._clients: dict[int, _Client] = {}
         self._order = SendOrder()
         self._ending = 0
-        """Subscriptions that are told to end and have not."""
+        """Subscriptions that were asked to end and have not ended."""
         self._finished: Callable[[], None] | None = None
-        """While the front end is stopping: is told when everything is answered."""
+        """While the front end is stopping: called when everything is answered."""
 
     def connected(self, connection: int) -> None:
         """A client has connected."""
         self._clients[connection] = _Client()
 
     def disconnected(self, connection: int) -> None:
-        """A client is gone: what it waited for it needs no more."""
+        """A client is gone: its pending requests are not needed any more."""
         client = self._clients.pop(connection)
         for ticket in client.tickets.values():
             self._engine.cancel(ticket)
@@ -89,7 +89,7 @@ class NativeClients:
             subscription.resume()
 
     def finish(self, finished: Callable[[], None]) -> None:
-        """Nothing arrives any more: what waits for messages ends its wait. `finished` is called when everything is answered."""
+        """No more requests arrive: waiting receives end. `finished` is called when everything is answered."""
         self._finished = finished
         for connection, client in self._clients.items():
             for ticket in client.tickets.values():
@@ -128,7 +128,7 @@ class NativeClients:
             self.refuse(connection, request_id, error)
 
     def refuse(self, connection: int, request_id: int, error: PenstockError) -> None:
-        """A client is told that it does not get what it asked for."""
+        """Refuses a client's request."""
         self._answer(connection, request_id, messages.Failed(error.code, error.message))
 
     def _take(
@@ -181,7 +181,7 @@ class NativeClients:
             elif self._clients.get(connection) is client:
                 self._answer(connection, request_id, outcome.answer, outcome.body)
             elif not (isinstance(request, messages.Receive) and request.attempt):
-                # Who has an attempt id asks for the same lease again, and may have it on another connection by now.
+                # A client with an attempt id asks for the same lease again, and may have it on another connection by now.
                 self._give_back(outcome.answer)
             self._look_whether_all()
 
@@ -222,7 +222,7 @@ class NativeClients:
         answer()
 
     def _give_back(self, answer: messages.Answer) -> None:
-        """Messages for somebody who has gone are ready again at once, and as if they had never been received."""
+        """Messages for a client that is gone are ready again at once, as if they had never been received."""
         match answer:
             case messages.Delivery():
                 given = [(answer.token, answer.batches)]
@@ -244,7 +244,7 @@ class NativeClients:
 
 
 def _nothing() -> None:
-    """Nobody waits for it."""
+    """No client waits for this answer."""
 
 
 def _ignored(outcome: Replied | PenstockError) -> None:

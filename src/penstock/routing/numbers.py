@@ -1,7 +1,7 @@
-"""Numbers and receipts as clients see them, and as the node of one partition does.
+"""Converts numbers and receipts between clients and the node of one partition.
 
-A client's sequence number has the ordinal of the partition above bit 48. A client's receipt token names the queue where
-the node's names the partition: which partition it is follows from the numbers that the receipt is about.
+A client's sequence number has the ordinal of the partition above bit 48. A client's receipt token names the queue, the
+node's names the partition; the partition follows from the numbers of the receipt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers of nodes as clients see them: the queue's id for the partition's, numbers with their ordinal."""
+"""Converts answers of nodes for clients: the queue's id for the partition's, numbers with their ordinal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from penstock.wire.messages import (
 )
 
 FindHome = Callable[[int], PartitionOfQueue | None]
-"""Where a partition belongs; None where nobody remembers."""
+"""The queue and ordinal of a partition; None if they are not known any more."""
 
 
 def delivery(given: Delivery, home: PartitionOfQueue, find: FindHome) -> Delivery:
-    """What a partition delivered."""
+    """A delivery of a partition."""
     return Delivery(
         client_token(home.queue_id, given.token), given.until_ms, batches(given.batches, home.ordinal, find)
     )
@@ -51,7 +51,7 @@ def batches(given: list[DeliveredBatch], ordinal: int, find: FindHome) -> list[D
 
 
 def origin(given: Origin, find: FindHome) -> Origin:
-    """Where messages came from, by the ids and numbers that clients knew there."""
+    """The origin of messages, with the ids and numbers that clients knew there."""
     home = find(given.source_id)
     roots = given.roots
     if roots is not None:
@@ -71,7 +71,7 @@ def _root(partition: int, number: int, find: FindHome) -> tuple[int, int]:
 
 
 def outcome(given: ReceiptOutcome, ordinal: int) -> ReceiptOutcome:
-    """What became of the messages of a receipt."""
+    """The outcome for the messages of a receipt."""
     stale: Runs = outward_runs(ordinal, given.stale)
     return given if stale is given.stale else ReceiptOutcome(given.done, given.gone, stale)
 

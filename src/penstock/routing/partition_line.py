@@ -1,12 +1,13 @@
-"""Requests to the leader of a partition, through moves and failovers: who waits for whom, what is asked again, and when.
+"""Requests to the leader of a partition, through moves and failovers: which request waits for which, and what is sent again
+when.
 
-Synchronous. Events and the time come in, effects go out (`take`): the runtime carries them out over sockets, the simulation
-over its network.
+It is synchronous. Events and the time come in, effects go out (`take`): the runtime carries them out over sockets, the
+simulation over its network.
 
-All requests to a partition stand in one line, in the order in which they came, until they end. One that comes back
-unanswered waits at its place. Sends keep that order: a send leaves only if no send before it waits, and none before it is
-under way elsewhere, that is to another leader or over another connection. So the sends under way are the front of the line,
-on one connection, which keeps them in order. What the node adds to that is in ADR 30.
+All requests to a partition are in one line, in the order of arrival, until they end. One that returns unanswered waits at
+its place. Sends keep that order: a send leaves only if no send before it waits, and none before it is in transit
+elsewhere, that is to another leader or over another connection. So the sends in transit are the front of the line, on one
+connection, which keeps them in order. ADR 30 describes the node's part.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from penstock.wire.messages import Delivery, Receive, Send
 from penstock.wire.send_order import out_of_order
 
 LOOK_AGAIN_SECONDS = 0.05
-"""How often a line that waits looks whether it may go on, beside every change of the map."""
+"""The interval at which a waiting line checks whether it may continue, besides every change of the map."""
 REFRESH_SECONDS = 1.0
-"""How often the store is asked about a partition that a request waits for; its changes are heard of anyway."""
+"""The interval at which the store is read for a partition that a request waits for; its changes are also received by watch."""
 SAME_NODE_SECONDS = 0.1
 """A node that refused a request is asked again after so long at most, if no other node leads."""
 SAME_NODE_SOON_SECONDS = 0.004
-"""The first time: a primary's own word that it serves may reach everybody else before it reaches itself."""
+"""The first time: others may learn that a primary serves before the primary itself does."""
 DEPOSED_SECONDS = 0.5
 """How long a node that was deposed gets to answer what it was asked before."""
 
@@ -45,7 +46,7 @@ _PARKED = {
     ErrorCode.QUEUE_DAMAGED: ("has it damaged", True),
     ErrorCode.NOT_ENOUGH_REPLICAS: ("has too few replicas in sync", True),
 }
-"""Why a request waits, and whether the node's own words are told when it took too long."""
+"""Why a request waits, and whether the node's own error is reported when it times out."""
 
 
 class Wires(Protocol):
@@ -57,7 +58,7 @@ class Wires(Protocol):
 
 
 class PartitionLines:
-    """The lines of all partitions, as one front end has them."""
+    """The lines of all partitions of one front end."""
 
     def __init__(self, cluster: ClusterMap, wires: Wires) -> None:
         self._map = cluster
@@ -80,7 +81,7 @@ class PartitionLines:
         return float(len(line.calls)) if line is not None else 0.0
 
     def take(self) -> list[Effect]:
-        """What is to be done, in this order."""
+        """The effects to carry out, in this order."""
         effects, self._effects = self._effects, []
         return _failures_first(effects) if len(effects) > 1 else effects
 
@@ -168,7 +169,7 @@ class PartitionLines:
                 self._go_on(line, now)
 
     def looked_up(self, partition: int, key: str, now: float) -> None:
-        """The store was asked, whether it answered or not: what is known has to do."""
+        """The store was read, with or without an answer; the request continues with what is known."""
         entry = self._map.partitions.get(partition)
         is_gone = entry is None or entry.retired
         name = self._map.name_of(partition)
@@ -329,7 +330,7 @@ class PartitionLines:
             self._park(line, call, f"{node} was deposed and did not answer", now, pause=False)
 
     def _too_late(self, call: Call) -> Outcome:
-        """What a caller is told that has waited for long enough: nothing came, or no node could be asked."""
+        """The error for a caller that has waited too long: no answer came, or no node could be asked."""
         if isinstance(call.ask.request, Receive) and call.ask.request.wait_ms:
             return Reply(Delivery(b"", 0, []))
         entry = self._map.partitions.get(call.ask.partition)
@@ -349,7 +350,7 @@ class PartitionLines:
 
 
 def _failures_first(effects: list[Effect]) -> list[Effect]:
-    """Tells which sends have failed before other outcomes: whoever is told those may ask at once for a send that follows."""
+    """Reports failed sends before other outcomes: a caller may react at once with a send that follows."""
     told = [effect for effect in effects if isinstance(effect, Finish)]
     if len(told) < 2:
         return effects

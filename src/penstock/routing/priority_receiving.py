@@ -1,4 +1,6 @@
-"""Routing a receive from several queues: each is asked for its share by weight, an empty one leaves it to the others."""
+"""Routes a receive from several queues: each is asked for its share by weight, and an empty one leaves its share to the
+others.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ ROUNDS = 3
 
 
 class _Source:
-    """A queue of the set and what it was asked for."""
+    """A queue of the set and its request."""
 
     __slots__ = ("open", "queue", "weight")
 
@@ -34,9 +36,10 @@ class _Source:
 
 
 def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
-    """Leases messages of several queues, one lease a partition.
+    """Leases messages of several queues, one lease for each partition.
 
-    Where one of them fails for good, the receiver is told so, and what the others gave is ready again at once, as on a single node.
+    If one of them fails permanently, the receiver gets the error, and messages of the others are ready again at once, as
+    on a single node.
     """
     sources = yield from _sources(context, request)
     granted: list[tuple[int, Reply]] = []
@@ -162,7 +165,7 @@ def _take(
     deliveries: list[QueueDelivery],
     bodies: list[bytes],
 ) -> int:
-    """Takes in what a partition gave; how many messages it was."""
+    """Adds the messages of a partition; returns their number."""
     if isinstance(outcome, PenstockError):  # it may pass, and others may have something meanwhile
         return 0
     given = expected(outcome, Delivery)

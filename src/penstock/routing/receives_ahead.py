@@ -1,14 +1,15 @@
-"""How many receives a subscription has on their way: few where little comes, many where each comes back full."""
+"""How many receives of a subscription are in progress: few if few messages come, many if each receive comes back full."""
 
 from __future__ import annotations
 
 from penstock.model import limits
 
 AT_ONCE = 16
-"""How many receives are on their way at most where each comes back full. With few of them every lease and every delete is
-a round of its own through three disks; with many they share rounds."""
+"""The maximum of receives in progress when each comes back full. With few of them every lease and every delete needs its own
+round through three disks; with many they share rounds.
+"""
 AHEAD_BYTES = 16 * limits.MEBIBYTE
-"""What is on its way should not be much more than this: a front end holds it until the client takes it."""
+"""The approximate maximum of bytes in transit: a front end holds them until the client takes them."""
 
 
 def receives_at_once(now: int, delivery_bytes: int, *, full: bool) -> int:

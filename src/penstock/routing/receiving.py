@@ -1,6 +1,6 @@
-"""Routing a receive: from the partitions in turn, or from whichever has something first.
+"""Routes a receive: to the partitions in turn, or to the first one that has messages.
 
-A delivery is one lease of one partition. Those that should have something are asked one after the other; where none
+A delivery is one lease of one partition. Partitions that probably have messages are asked one after the other. If none
 has, all others are asked together, and wait together.
 """
 
@@ -40,16 +40,14 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
         except PenstockError as error:
             if not error.retryable or ordinal == served:
                 raise  # messages of another partition would be no answer to an attempt that was served by this one
-            given, body = NOTHING, b""  # somebody else may have something meanwhile
+            given, body = NOTHING, b""  # other consumers may get messages meanwhile
             silent.append(ordinal)
         context.spread.received(queue, ordinal, request.attempt, something=bool(given.batches))
         if given.batches:
             return _reply(context, queue, ordinal, given, body)
     waiting = [*others, *likely] if request.wait_ms else others
     if not waiting and len(silent) == len(likely):
-        waiting = (
-            silent  # no partition has said that it has nothing: those that cannot be asked now are waited for
-        )
+        waiting = silent  # no partition said that it is empty: wait for those that cannot be asked now
     if not waiting:
         return Reply(NOTHING)
     asks = [_ask(queue, ordinal, request) for ordinal in waiting]

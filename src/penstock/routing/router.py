@@ -1,4 +1,4 @@
-"""Which routing each request takes: the table of the native protocol, as a cluster answers it."""
+"""The routing of each request: the table of the native protocol for a cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.wire import messages
 
 
 def route(context: RoutingContext, request: messages.Request, body: Buffer) -> Steps[Reply]:
-    """The steps that answer a request; raises what the client is told."""
+    """The steps that answer a request; raises the client's error."""
     match request:
         case messages.Send():
             return sending.send(context, request, body)
@@ -85,12 +85,12 @@ def routed(
     world: World[Handle],
     done: Callable[[Outcome], None],
 ) -> StepRunner[Reply, Handle]:
-    """A request on its way; `done` is called once. Raises what the client is told at once."""
+    """A request in progress; `done` is called once. Raises errors that are known at once."""
     return StepRunner(route(context, request, body), world, lambda result: done(told(result)))
 
 
 def told(result: Reply | Exception) -> Outcome:
-    """What the client is told. A defect is told as one, and stays this request's alone."""
+    """The client's answer. A defect becomes an error of this request only."""
     if isinstance(result, Reply | PenstockError):
         return result
     outcome = PenstockError(ErrorCode.INTERNAL, f"a defect of the router: {type(result).__name__}: {result}")

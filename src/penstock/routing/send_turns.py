@@ -1,10 +1,10 @@
-"""Who sends next: sends of one producer to one queue are handed to the lines of its partitions in the order they came in.
+"""Sends of one producer to one queue are handed to the lines of its partitions in the order of arrival.
 
-Some have to ask who an id belongs to before they can be sent (`claiming`), and others need not. They ask at the same time,
-and send in turn. One that fails before its turn has no place in any line; its client may send it again, so those that follow
-it fail as well. The same holds for one that is sent in shares while a share of it has failed: that share has
-left its line, and the send is answered only when all its shares are. That is so on queues without an order, too, where
-nobody asks for ids, and nobody waits.
+Some must first ask which partition owns an id (`claiming`), others need not. They ask at the same time, and send in turn.
+If one fails before its turn, it is in no line and its client may send it again, so those that follow it fail as well. The
+same holds for one that is sent in shares while a share of it has failed: that share has left its line, and the send is
+answered only when all its shares are. This also holds on queues without an order, where no ids are asked for and no send
+waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Turn:
         self._entered: Entered | None = None
 
     def enter(self, entered: Entered) -> None:
-        """Calls back when all that came before have been sent or have failed; at once where that is so."""
+        """Calls back when all earlier sends were sent or have failed; at once if there are none."""
         self._entered = entered
         self._turns.go_on(self._key)
 
@@ -77,7 +77,7 @@ class Turn:
 
 
 class SendTurns:
-    """The turns of all sends under way that may have to wait."""
+    """The turns of all sends in progress that may have to wait."""
 
     def __init__(self) -> None:
         self.lines: dict[_Key, deque[Turn]] = {}
@@ -100,9 +100,9 @@ class SendTurns:
         return (queue_id, producer) in self.broken
 
     def go_on(self, key: _Key) -> None:
-        """Whoever is first may send."""
+        """The first one may send."""
         if key in self._going:
-            return  # the loop below goes on with it: many may wait, and each lets the next one in
+            return  # the loop below continues with it: many may wait, and each starts the next one
         self._going.add(key)
         line = self.lines[key]
         try:

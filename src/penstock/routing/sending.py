@@ -1,7 +1,7 @@
-"""Routing a send: to one partition, or in shares to several, and one answer made of theirs.
+"""Routes a send: to one partition, or in shares to several, and combines their answers.
 
-Every send that reaches a node has a producer and a number, the client's or this router's own: so it may be sent again
-after a lost connection, and to another primary, without being stored twice.
+Every send to a node has a producer and a number, the client's or this router's own. So it may be sent again after a lost
+connection, and to another primary, without being stored twice.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from penstock.wire.messages import Send, SendResult
 from penstock.wire.send_order import out_of_order
 
 _COLUMNS_AT = 1
-"""Where in an encoded batch its columns are named."""
+"""The offset of the columns field in an encoded batch."""
 _SENT_AGAIN_HERE = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
-"""After these a sender sends the same batch again, too. They say that nothing is stored, so they are not told where something is."""
+"""Errors after which a sender repeats the batch. They say that nothing is stored, so they are not used if something may be
+stored.
+"""
 _COUNTER_MAX = 2**64 - 1
-"""The largest number that fits into a request. What counters may be is the node's to say."""
+"""The largest number that fits into a request. The node checks the real limits of counters."""
 
 
 def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
@@ -95,7 +97,7 @@ def _send_shares(
         try:
             yield from claims.lift_bars()
         except PenstockError:
-            pass  # what the partitions said is told
+            pass  # the answer of the partitions
         else:
             if request.after:
                 # It has left its place behind the send that it follows: its client sends it again behind that one.
@@ -141,7 +143,7 @@ def _without_notes(
 
 
 def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
-    """Asks once more for the shares that were refused. What the first attempt stored stays stored."""
+    """Repeats the shares that were refused. What the first attempt stored stays stored."""
     refused = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
     again: list[Outcome] = yield AskAll([asks[place] for place in refused])
     merged = list(outcomes)
@@ -156,19 +158,20 @@ def _first_error(outcomes: Sequence[Outcome], code: ErrorCode | None = None) -> 
 
 
 def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
-    """What the partitions stored; raises where one of them did not.
+    """The numbers that the partitions stored; raises if one of them stored nothing.
 
-    A refusal says that nothing was stored. Where another partition has stored its share that is not so. If the refusal may pass, the
-    sender is told that it is not known, and sends the batch again under its number. What is stored already is not stored twice then.
+    A refusal says that nothing was stored. If another partition has stored its share, that is wrong. If the refusal is
+    temporary, the sender learns that the outcome is unknown, and sends the batch again under its number. Shares that are
+    stored are not stored twice then.
     """
     error = _first_error(outcomes)
     if error is None:
         return [expected(raised(outcome), SendResult) for outcome in outcomes]
     for outcome in outcomes:
         if isinstance(outcome, PenstockError) and outcome.code is ErrorCode.UNREACHABLE:
-            raise outcome  # a share may be stored, whatever was said of the others
+            raise outcome  # another share may be stored
     if all(isinstance(outcome, PenstockError) for outcome in outcomes):
-        # Where it follows a send that was refused its client sends it again, whatever keeps another share from being stored now.
+        # If it follows a refused send, its client sends it again, whatever prevents another share from being stored now.
         raise _first_error(outcomes, ErrorCode.OUT_OF_ORDER) or error
     is_sent_again = error.retryable or error.code in _SENT_AGAIN_HERE
     code = ErrorCode.UNREACHABLE if is_sent_again else error.code
@@ -178,7 +181,7 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
 def _sent_elsewhere(
     claims: Claims, batch: Batch, shares: Sequence[BatchPart]
 ) -> Steps[dict[int, int | DuplicateOf]]:
-    """By place in the batch: messages whose ids were sent to other partitions, or come earlier in the batch for another."""
+    """By position in the batch: messages whose ids were sent to other partitions, or are earlier in the batch for another one."""
     names = batch.names(DEDUPLICATION) or ()
     ordinals = [0] * batch.count
     for share in shares:

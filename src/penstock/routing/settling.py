@@ -1,7 +1,7 @@
-"""Routing a delete, release or extend: each receipt to the partition that gave it out.
+"""Routes a delete, release or extend: each receipt to the partition that issued it.
 
-That messages are gone is said only of a queue that is known to be gone. Where the map does not know a queue, the store is
-asked: another front end may have made it just now.
+Messages count as gone only if their queue is known to be deleted. If the map does not know a queue, the store is asked,
+because another front end may have just created it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTHING = ReceiptOutcome(0, 0, [])
 
 
 def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps[Reply]:
-    """One outcome per receipt, in order; what is about a queue that is no more counts as gone."""
+    """One outcome for each receipt, in order; receipts of a deleted queue count as gone."""
     outcomes: list[ReceiptOutcome] = [_NOTHING] * len(request.receipts)
     shares: dict[int, list[Receipt]] = {}
     places: dict[int, list[tuple[int, int]]] = {}
@@ -54,7 +54,9 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
 
 
 def _check(receipt: Receipt) -> None:
-    """As a node does, which is not asked about a queue that is gone: what is answered, and recorded, is a sum of these counts."""
+    """Checks the counts like a node, which is not asked about a deleted queue: the answer and the usage row are sums of these
+    counts.
+    """
     if any(first < 0 or count < 1 for first, count in receipt.runs) or (
         count_of(receipt.runs) > limits.RECEIVE_MESSAGES
     ):

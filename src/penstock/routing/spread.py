@@ -1,4 +1,4 @@
-"""Whose turn it is among the partitions of a queue: where a batch goes, and where a receive looks first."""
+"""Chooses among the partitions of a queue: where a batch goes, and where a receive looks first."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ all partitions about every new attempt would cost each receive a round trip to a
 
 
 class Spread:
-    """What one front end remembers of the queues it serves."""
+    """The state of one front end for the queues that it serves."""
 
     def __init__(self, load: Callable[[int], float]) -> None:
         self._load = load
-        """How much a partition has to do on behalf of this front end; infinite where nobody serves it."""
+        """The load of a partition from this front end; infinite if it is not served."""
         self._sent: dict[int, int] = {}
         self._received: dict[int, int] = {}
         self._filled: set[int] = set()
@@ -29,7 +29,7 @@ class Spread:
         self._attempts: OrderedDict[tuple[int, bytes], int] = OrderedDict()
 
     def for_batch(self, queue: QueueEntry) -> int:
-        """The ordinal for a batch that may go anywhere: where there is least to do, in turn between equals."""
+        """The ordinal for a batch that may go anywhere: the least loaded one, in turn among equals."""
         count = len(queue.partitions)
         start = self._next(self._sent, queue.queue_id)
         turn = [(start + step) % count for step in range(count)]

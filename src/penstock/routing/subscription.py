@@ -1,6 +1,6 @@
-"""A subscription of a native client to a queue of a cluster: receives that follow each other, within the credit.
+"""A subscription of a native client to a queue of a cluster: consecutive receives within the credit.
 
-While nothing comes it is one receive that waits at all partitions. While batches come full, several are on their way.
+While no messages come, it is one receive that waits at all partitions. While batches come full, several are in progress.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Replied(Protocol):
 
     @property
     def body(self) -> Buffer:
-        """What belongs to the answer."""
+        """The body of the answer."""
         ...
 
 
 class Engine(Protocol):
-    """What answers requests: the nodes of a cluster."""
+    """Answers requests: the nodes of a cluster."""
 
     def ask(self, request: Request, body: Buffer, done: Callable[[Replied | PenstockError], None]) -> int:
         """Sends a request; `done` is called once, later, never from within. Returns a ticket."""
@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 
 class Subscription:
-    """Gives a client what it has credit for, until it is ended or fails."""
+    """Sends a client messages within its credit, until it is ended or fails."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Subscription:
         self._deliver = deliver
         self._failed = failed
         self._credit = request.credit
-        """Messages that the client may have and that nobody was asked for."""
+        """Messages that the client may get and that were not requested yet."""
         self._under_way: dict[int, int] = {}
         """By ticket: how many messages were asked for."""
         self._at_once = 1
@@ -155,7 +155,7 @@ class Subscription:
             self._timer = self._later(PAUSE_SECONDS, self._try_again)
 
     def _allow(self, at_once: int) -> None:
-        """So many receives may be on their way. Those beyond come back: where little comes, each would wait at the node."""
+        """Limits the receives in progress. Those beyond it are cancelled: if few messages come, each would wait at the node."""
         if at_once < self._at_once:
             for ticket in list(self._under_way)[at_once:]:
                 self._engine.cancel(ticket)

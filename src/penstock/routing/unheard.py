@@ -1,7 +1,8 @@
-"""Queues that the map of a front end has not heard of: the store is asked before they count as gone.
+"""Queues that the map of a front end does not know: the store is read before they count as deleted.
 
-Another front end may have made such a queue a moment ago. What the store does not have is noted as gone (`ClusterMap.depart`), and
-of one queue only one request looks at a time. So many requests for a queue that does not exist are one look at the store.
+Another front end may have created such a queue a moment ago. A queue that the store does not have is noted as deleted
+(`ClusterMap.depart`). Only one request at a time reads the store for a queue, so many requests for a queue that does not
+exist cost one read.
 """
 
 from __future__ import annotations

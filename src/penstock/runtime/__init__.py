@@ -1,1 +1,1 @@
-"""The real world behind small interfaces: disk, clock, network, and what drives a node with them."""
+"""The real disk, clock and network behind small interfaces, and the drivers that run a node with them."""

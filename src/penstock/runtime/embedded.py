@@ -1,9 +1,9 @@
-"""A whole server inside a running event loop: for tests, notebooks, and programs that bring their own queue.
+"""A whole server inside a running event loop: for tests, notebooks, and programs with their own queue.
 
     async with running_server(directory) as server:
         async with penstock.connect(server.url) as client: ...
 
-The same parts as `penstock serve`, on a free port of the loopback address; leaving the block stops it cleanly.
+It has the same parts as `penstock serve`, on a free port of the loopback address; leaving the block stops it cleanly.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def running_server(
 
 
 class EmbeddedServer:
-    """Where a running server is, and how it started."""
+    """The addresses of a running server, and its start report."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -49,12 +49,12 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """What `penstock.connect` takes."""
+        """The URL for `penstock.connect`."""
         return self.broker.url
 
     @property
     def sqs_url(self) -> str:
-        """What SDKs of AWS take as their endpoint."""
+        """The endpoint for AWS SDKs."""
         if self.broker.sqs_server is None:
             raise SettingError("SQS is turned off (sqs.listen), so there is no endpoint for SDKs")
         return self.broker.sqs_server.url

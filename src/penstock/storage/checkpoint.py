@@ -1,23 +1,26 @@
-"""The checkpoint: how journal files are vacated without a moment in which a crash could lose anything.
+"""The checkpoint: vacates journal files so that a crash at any moment loses nothing.
 
-1. `begin`: the journal has gone on in a fresh file, and the files before it, which are to be vacated, are
-   committed. A crash: nothing happened, the old snapshot and all journal files since it are there.
-2. Copies: what is still alive in those files is copied to segments, synced, and the node's states follow the
-   copies in memory. A crash: the old snapshot and its files are untouched; the copies are referred to by
-   nothing and are removed at the next start.
-3. `add`: each partition's state after its record `index`, with where the journal ended at that record (`mark`).
-   Records after that are in the fresh file or later, and are replayed on top; what stands before that place is
-   in the state. It may take many turns to make a state, each at its own time: what counts is when it was taken,
-   not when it is added. A state may refer to entries that are not flushed yet, so
-4. `snapshot_job` is given out only when everything appended before the last `mark` is committed. It writes
-   under another name, syncs, renames, syncs the folder, and then removes the old snapshot. A crash before the
-   rename is on disk: the old snapshot and its files. After it: the new one, whose segments and journal files
-   were on disk before it was. Between the rename and the removal both are there, and both are good.
-5. `finish`: only now are the vacated files put aside for reuse. A crash: the new snapshot does not need them,
-   and the next start puts them aside again.
+1. `begin`: the journal continues in a fresh file, and the files before it, which are to be vacated, are committed. After a
+   crash: the old snapshot and all journal files since it are there.
+2. Copies: everything in those files that is still alive is copied to segments and synced, and the node's states in memory
+   refer to
+   the copies. After a crash: the old snapshot and its files are unchanged; nothing refers to the copies, and the next start
+   removes them.
+3. `add`: the state of each partition after its record `index`, with the end of the journal at that record (`mark`). Later
+   records are in the fresh file or after it, and are replayed on top; earlier ones are in the state. Making a state may take many
+   turns; the mark is the moment at which it was captured, not the moment at which it is added. A state may refer to
+   entries that are not flushed yet, so
+4. `snapshot_job` is returned only when everything appended before the last `mark` is committed. It writes under another
+   name,
+   syncs, renames, syncs the directory, and then removes the old snapshot. After a crash before the rename is on disk: the old
+   snapshot and its files. After it: the new snapshot, whose segments and journal files were on disk earlier. Between the rename
+   and the removal both are there, and both are valid.
+5. `finish`: only now the vacated files are put aside for reuse. After a crash: the new snapshot does not need them, and
+   the
+   next start puts them aside again.
 
-Damaged partitions take no part: what the last snapshot said of them is carried over as it is, and the journal
-files that hold the rest are kept until the partition is removed.
+Damaged partitions take no part: the contents of the last snapshot are carried over unchanged, and the journal files with
+the rest are kept until the partition is removed.
 """
 
 from __future__ import annotations
@@ -33,16 +36,16 @@ from penstock.storage.snapshot import PartitionState, SnapshotJob
 
 
 class Mark(NamedTuple):
-    """The moment at which a state was taken."""
+    """The moment at which a state was captured."""
 
     position: int
-    """Where the journal ended: what stands before is in the state."""
+    """The end of the journal at that moment: entries before it are in the state."""
     moves: int
-    """The copies that the state knows of."""
+    """The copies that the state refers to."""
 
 
 class Checkpoint:
-    """One checkpoint under way, driven by the node in steps."""
+    """One running checkpoint; the node calls its steps."""
 
     def __init__(
         self,
@@ -65,13 +68,13 @@ class Checkpoint:
         self.indexes: dict[int, int] = {}
         """The last record that each added state holds."""
         self.moves: dict[int, int] = {}
-        """The copies that each added state knows of."""
+        """The copies that each added state refers to."""
         self.needs_position = journal.appended_position
         """The snapshot waits until the journal is committed up to here."""
         self.job: SnapshotJob | None = None
 
     def is_journal(self, file_number: int) -> bool:
-        """Whether the file is to be vacated: what is alive in it must be copied before `add`."""
+        """Whether the file is to be vacated: everything alive in it must be copied before `add`."""
         return file_number in self._vacating
 
     def mark(self) -> Mark:
@@ -81,10 +84,10 @@ class Checkpoint:
     def add(
         self, partition: int, index: int, state: Buffer | Sequence[Buffer], mark: Mark | None = None
     ) -> None:
-        """Takes the state of a partition after its record `index`, which was its last at the mark (now, if none is given).
+        """Adds the state of a partition after its record `index`, the last one at the mark (default: now).
 
-        The state must not change afterwards. One of a partition that was removed meanwhile is left out: should the
-        partition come back, it begins anew, in the journal.
+        The state must not change afterwards. The state of a partition that was removed meanwhile is left out: if the
+        partition comes back, it begins again, in the journal.
         """
         if partition in self._gone:
             return

@@ -1,4 +1,4 @@
-"""When a checkpoint is due, what it vacates, and what becomes of the vacated files; the steps are `checkpoint`'s."""
+"""Decides when a checkpoint is due and which files it vacates and reuses; the steps are in `checkpoint`."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Checkpointer:
     def is_due(self, now_ms: int) -> bool:
         """Whether the journal has grown enough, or the disk is so full that its files are needed.
 
-        What is to be vacated must be readable, so the journal goes on in a fresh file first and the checkpoint
-        is due when the old ones are committed.
+        A file must be readable before it is vacated. So the journal first continues in a fresh file, and the checkpoint is
+        due when the old files are committed.
         """
         if self._under_way is not None or now_ms < self._not_before_ms:
             return False
@@ -106,7 +106,7 @@ class Checkpointer:
         return self._under_way
 
     def finish(self, checkpoint: Checkpoint, now_ms: int) -> None:
-        """The snapshot is on disk: what it does not need may be used again."""
+        """The snapshot is on disk: files that it does not need may be reused."""
         job = checkpoint.job
         if checkpoint is not self._under_way or job is None or not job.is_written:
             raise ValueError("the checkpoint's snapshot is not on disk")
@@ -121,7 +121,7 @@ class Checkpointer:
         self.recycle()
 
     def abandon(self, checkpoint: Checkpoint, now_ms: int) -> None:
-        """Ends a checkpoint, whatever came of it."""
+        """Ends a checkpoint that failed or is not needed."""
         if checkpoint is self._under_way:
             self._under_way = None
             if not self._journal.accepts_sends:

@@ -1,7 +1,7 @@
-"""Copying what lives on out of the journal (or an older segment) into a partition's segment.
+"""Copies living entries out of the journal (or an older segment) into a partition's segment.
 
-Entries are copied verbatim, checksums included, in the order they lie, a window at a time. A copy is on disk,
-and its file's name too, before the job ends: from then on a snapshot may refer to it.
+Entries are copied byte for byte, with their checksums, in their order, one window at a time. A copy and the name of its
+file are on disk before the job ends: from then on a snapshot may refer to it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SECTOR_BYTES = 512
 
 
 def partition_folder(partition: int) -> str:
-    """Where a partition's segments lie."""
+    """The directory of a partition's segments."""
     return f"{FOLDER}/{partition}"
 
 
 def segment_name(partition: int, number: int) -> str:
-    """Where the segment of that number lies."""
+    """The path of the segment with that number."""
     return f"{FOLDER}/{partition}/{number:010}.segment"
 
 
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 class SegmentWriter:
-    """Appends entries to a partition's open segment and goes on to new ones as they fill; synced by `finish`."""
+    """Appends entries to a partition's open segment and starts new ones as they fill; `finish` syncs."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SegmentWriter:
             try:
                 self._file = disk.open(segment_name(partition, number))
             except FileNotFoundError:
-                pass  # what was in it is reported when it is read; here a new one is begun
+                pass  # its damage is reported when it is read; here a new segment begins
         self._waiting: list[Buffer] = []
         self._waiting_bytes = 0
         self.sizes: dict[int, int] = {}
@@ -176,7 +176,7 @@ class CopyJob(Job):
     def _copy_from(
         self, number: int, positions: list[int], writer: SegmentWriter, moved: dict[int, int]
     ) -> None:
-        """Copies from one file, reading as much at once as lies close together."""
+        """Copies from one file, reading nearby entries with one read."""
         place = 0
         while place < len(positions):
             start = positions[place] & OFFSET_MASK

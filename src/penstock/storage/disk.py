@@ -1,7 +1,7 @@
-"""What storage asks of a disk; `runtime.disk` is the real one, `simulation.disk` its twin.
+"""The interface of a disk; `runtime/disk` has the real one, `simulation/disk` the simulated one.
 
-Names are relative to the data directory, with '/' between folders. All calls are synchronous. A write is on
-disk only after `File.sync`; a created, renamed or removed name only after `Disk.sync_directory`.
+Names are relative to the data directory, with '/' between directories. All calls are synchronous. A write is on disk only
+after `File.sync`; a created, renamed or removed name only after `Disk.sync_directory`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from penstock.model.batch import Buffer
 
 
 class DiskFullError(Exception):
-    """No space is left; nothing that was synced is harmed."""
+    """The disk is full; synced data is not affected."""
 
 
 class DiskFailedError(Exception):
-    """The disk answered with an error; what was not synced before may be lost, so the node must stop."""
+    """The disk returned an error. Unsynced data may be lost, so the node must stop."""
 
 
 class DirectoryBusyError(Exception):
-    """Another process owns the data directory."""
+    """Another process uses the data directory."""
 
 
 class WouldBlockError(Exception):
@@ -40,7 +40,7 @@ class File(Protocol):
     def read_at(self, offset: int, size: int, *, block: bool = True) -> bytes:
         """Up to `size` bytes (fewer only at the end of the file).
 
-        With `block=False` raises `WouldBlockError` where the answer would have to come from the device.
+        With `block=False` it raises `WouldBlockError` if the bytes would have to come from the device.
         """
 
     def allocate(self, size: int) -> None:

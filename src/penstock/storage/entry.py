@@ -1,14 +1,14 @@
-"""The entry: how one record lies in a journal file or a segment, byte for byte the same in both.
+"""The entry: the layout of one record, byte for byte the same in a journal file and in a segment.
 
     payload_size u32 | file_number u32 | synced_through u32 | head_size u24, kind u8
     partition u64 | index u64 | payload_crc u32 | header_crc u32
     head, payload, zeros up to a multiple of 8
 
-`file_number` is the journal file the entry was first written to, so that bytes from a recycled file's earlier
-life are never taken for live ones. `synced_through` is the offset in that file below which everything was on
-disk before this entry was written: a later valid entry proves that an earlier bad one is damage, not a torn
-write. Checksums are CRC-32C; the header's starts from a seed that only this directory knows, so that no
-message body can look like an entry.
+`file_number` is the journal file to which the entry was first written, so that bytes from an earlier use of a recycled
+file are never taken for current ones. `synced_through` is the offset in that file below which everything was on disk
+before this entry was written: a later valid entry proves that an earlier bad one is damage, not a torn write. Checksums
+are CRC-32C. The checksum of the header starts from a seed that only this directory knows, so that no message body can look
+like an entry.
 
 Nothing here touches a file.
 """
@@ -24,8 +24,10 @@ from crc32c import crc32c
 from penstock.model.batch import Buffer
 
 RECORD, END, CLOSED, CUT, IMAGE, BATCH = range(6)
-"""Kinds: a record; the end of a journal file (`index` = the next file's number); a clean stop; of a replica also:
-records of the partition after `index` are no more; a part of its state as of `index`; a batch that belongs to it."""
+"""Kinds: a record; the end of a journal file (`index` = the number of the next file); a clean stop. On replicas also: a cut,
+after which records of the partition after `index` no longer count; a part of its state as of `index`; a batch that belongs
+to it.
+"""
 
 HEADER_BYTES = 40
 ALIGNMENT = 8
@@ -43,12 +45,12 @@ OFFSET_MASK = 2**POSITION_SHIFT - 1
 
 
 def position_of(file_number: int, offset: int) -> int:
-    """Where an entry is, as one number that rises with time within the journal."""
+    """The position of an entry as one number, which rises with time within the journal."""
     return file_number << POSITION_SHIFT | offset
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
-    """A header whose checksum holds."""
+    """A header with a valid checksum."""
 
     payload_size: int
     file_number: int
@@ -120,7 +122,7 @@ def encode_part(part: int, parts: int) -> bytes:
 
 
 def decode_part(head: Buffer) -> tuple[int, int]:
-    """What `encode_part` wrote."""
+    """Decodes the result of `encode_part`."""
     part, parts = _PAIR.unpack(head)
     return part, parts
 
@@ -131,5 +133,5 @@ def encode_table(indexes: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode_table(payload: Buffer) -> list[tuple[int, int]]:
-    """What `encode_table` wrote."""
+    """Decodes the result of `encode_table`."""
     return list(_PAIR.iter_unpack(payload))

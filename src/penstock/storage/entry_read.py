@@ -1,4 +1,4 @@
-"""Reading records back as they were written, for replicas: to send them on, or to make a state from them anew."""
+"""Reads records back as they were written, for replicas: to send them, or to rebuild a state from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Built = TypeVar("Built")
 
 
 class ReadEntry(msgspec.Struct, frozen=True, gc=False):
-    """A record as it stands in the journal."""
+    """A record as it is in the journal."""
 
     index: int
     head: bytes
@@ -32,9 +32,9 @@ class ReadEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class EntryReadJob(Job):
-    """Reads entries of one partition in the order given, until they have `most` bytes or one is damaged.
+    """Reads entries of one partition in the given order, until they have `most` bytes or one is damaged.
 
-    Records from `first` on must be numbered one after the other; without `first` the entries are batches of any number.
+    Records from `first` on must be numbered consecutively; without `first` the entries are batches with any numbers.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EntryReadJob(Job):
                     files.owners.get(number),
                 )
             except FileNotFoundError:
-                continue  # said when an entry of it is wanted
+                continue  # reported when an entry of it is needed
             self._files[number] = row
         self.pinned = list(self._files)
         files.pin(self.pinned)
@@ -140,7 +140,7 @@ class EntryReadJob(Job):
 
 
 class RebuildJob(EntryReadJob, Generic[Built]):
-    """Makes a partition's state anew, from the snapshot's and the records at some positions after it."""
+    """Rebuilds a partition's state from the snapshot and the records at some positions after it."""
 
     def __init__(
         self,

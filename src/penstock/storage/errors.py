@@ -1,4 +1,4 @@
-"""What storage can run into, as exceptions and as findings; what to do about them is the node's decision."""
+"""The failures of storage, as exceptions and as findings. The node decides what to do about them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import msgspec
 
 
 class StorageError(Exception):
-    """Anything below; the message is a sentence a person can act on."""
+    """The base of all errors below; the message is a sentence that tells a person what to do."""
 
 
 class StorageVersionError(StorageError):
-    """The directory was written by a version of Penstock that this one cannot read."""
+    """A version of Penstock that this one cannot read wrote the directory."""
 
 
 class StorageDamagedError(StorageError):
-    """The directory as a whole cannot be trusted, so the node must not start on it."""
+    """The directory as a whole is damaged, so the node must not start with it."""
 
 
 class StorageFailedError(StorageError):
-    """The disk failed under the node; it must stop, because nothing it has not synced may be believed."""
+    """The disk failed while the node was running. The node must stop, because unsynced data may be lost."""
 
 
 class JournalFailedError(StorageFailedError):
-    """A flush failed: what was appended may or may not be on disk."""
+    """A flush failed: appended records may or may not be on disk."""
 
 
 class JournalExhaustedError(StorageError):
-    """Every prepared journal file is full and no other can be made; nothing was appended, nothing is harmed."""
+    """Every prepared journal file is full and no other can be created. Nothing was appended and nothing is damaged."""
 
 
 class JournalBusyError(StorageError):
-    """The next journal file is still being prepared; nothing was appended, try again in a moment."""
+    """The next journal file is still being prepared. Nothing was appended; try again in a moment."""
 
 
 class DamagedEntryError(StorageError):
-    """An entry that was once written cannot be read back as it was."""
+    """An entry cannot be read back as it was written."""
 
     def __init__(self, file: str, offset: int, reason: str) -> None:
         super().__init__(f"{file} at offset {offset}: {reason}")
@@ -46,7 +46,7 @@ class DamagedEntryError(StorageError):
 
 
 class Damage(msgspec.Struct, frozen=True, array_like=True):
-    """A partition whose stored data is not what was written; it is fenced, its files are left as they are."""
+    """A partition whose stored data differs from what was written. It is fenced, and its files are left unchanged."""
 
     partition: int
     file: str
@@ -59,7 +59,7 @@ class Damage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TornTail(NamedTuple):
-    """Where a crash interrupted the journal: from `offset` on nothing had been promised, so it was cut."""
+    """The place where a crash interrupted the journal: nothing from `offset` on was acknowledged, so it was cut."""
 
     file: str
     offset: int

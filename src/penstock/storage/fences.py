@@ -1,7 +1,7 @@
-"""Damaged partitions: what is known about each, and what is kept so that it could be repaired.
+"""Damaged partitions: the known facts about each, and the files that are kept for a repair.
 
-A fenced partition is neither replayed further nor written to. Every snapshot carries over what the last one
-said of it, and the journal files that may hold the rest of it are not reused until it is removed.
+A fenced partition is neither replayed further nor written to. Every snapshot carries over the contents of the last one,
+and the journal files that may have the rest are not reused until the partition is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.storage.snapshot import Snapshot
 
 
 class Fence(NamedTuple):
-    """A damaged partition and what is kept of it."""
+    """A damaged partition and the files that are kept for it."""
 
     damage: Damage
     held: tuple[int, ...]
@@ -38,7 +38,7 @@ class Fences(dict[int, Fence]):
         return fences
 
     def add(self, damage: Damage, journal_files: Iterable[int]) -> None:
-        """Fences a partition for damage found while running; the first finding stands."""
+        """Fences a partition for damage found while running; only the first finding counts."""
         self.setdefault(damage.partition, Fence(damage, tuple(journal_files)))
 
     def holds(self, file_number: int) -> bool:

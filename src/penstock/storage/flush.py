@@ -1,7 +1,7 @@
-"""The flush: everything appended since the last one, encoded, written and synced, off the owner's thread.
+"""The flush: encodes, writes and syncs everything appended since the last one, outside the owner's thread.
 
-Checksums and headers are made here and not in `append`, so the thread that serves requests does not pay for
-them. A flush owns what it was handed; it never looks at the journal while it runs.
+Checksums and headers are made here and not in `append`, so that the thread that serves requests does not pay for them. A
+flush owns its entries and never uses the journal while it runs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Piece:
 
 
 class Flush(Job):
-    """A group commit under way."""
+    """A running group commit."""
 
     def __init__(self, pieces: Sequence[Piece], end: int, seed: int, *, sync: bool) -> None:
         self._pieces = pieces
         self.end = end
-        """The journal's position behind the last entry: what is committed once this has run."""
+        """The position after the last entry: everything before it is committed when this flush has ended."""
         self._seed = seed
         self._sync = sync
         self.written_bytes = 0
@@ -68,7 +68,7 @@ class Flush(Job):
         it, unless it has the page in memory, and a recycled file's next page often is not.
         """
         number, seed = piece.file.number, self._seed
-        # One flush at a time: all that lies before this piece was synced by the flushes before.
+        # One flush at a time: earlier flushes synced everything before this piece.
         synced_through = piece.start if self._sync else 0
         buffers: list[Buffer] = []
         small: list[Buffer] = []

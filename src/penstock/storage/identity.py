@@ -1,6 +1,6 @@
-"""node.json: which format the directory has, whose it is, and the secret that its receipts and entries rest on.
+"""node.json: the format of the directory, its owner, and the secret for its receipts and entries.
 
-Who the node is comes from outside; nothing here invents an identity.
+The identity of the node comes from outside; nothing here invents one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def seed(self) -> int:
-        """Where the checksums of this directory's entry headers start."""
+        """The seed for the checksums of entry headers in this directory."""
         return crc32c(self.secret, crc32c(b"penstock entry header"))
 
 

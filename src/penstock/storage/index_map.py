@@ -1,6 +1,6 @@
-"""Where in the journal the newest records of each partition are, by index: for replicas that are to be caught up.
+"""The positions of each partition's newest records in the journal, by index, for replicas that must catch up.
 
-Eight bytes a record, of those that are in journal files that no checkpoint has vacated yet.
+It takes eight bytes for each record in journal files that no checkpoint has vacated yet.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from penstock.storage.entry import POSITION_SHIFT
 
 
 class IndexMap:
-    """The positions of records, an unbroken stretch of them for each partition."""
+    """The positions of records, without a gap for each partition."""
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[int, array[int]]] = {}
 
     def note(self, partition: int, index: int, position: int) -> None:
-        """A record was appended; one that does not follow the last begins anew."""
+        """Notes a record that was appended; if it does not follow the last one, the partition begins again."""
         row = self._rows.get(partition)
         if row is None or index != row[0] + len(row[1]):
             self._rows[partition] = (index, array("Q", (position,)))
@@ -32,14 +32,14 @@ class IndexMap:
         return row[0] if row is not None and row[1] else None
 
     def positions(self, partition: int, first: int, most: int) -> Sequence[int]:
-        """Where records from `first` on are, at most so many; nothing where that one is not known."""
+        """The positions of records from `first` on, at most so many; none if that one is not known."""
         row = self._rows.get(partition)
         if row is None or first < row[0]:
             return ()
         return row[1][first - row[0] : first - row[0] + most]
 
     def cut(self, partition: int, last: int) -> None:
-        """Records after `last` are no more."""
+        """Drops records after `last`."""
         row = self._rows.get(partition)
         if row is not None:
             del row[1][max(0, last + 1 - row[0]) :]
@@ -47,7 +47,7 @@ class IndexMap:
                 del self._rows[partition]
 
     def forget(self, partition: int) -> None:
-        """Nothing of the partition is known any more."""
+        """Drops the partition."""
         self._rows.pop(partition, None)
 
     def vacated(self, below: int) -> None:

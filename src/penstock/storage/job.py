@@ -1,7 +1,7 @@
-"""Work that a helper thread does for the owner: `run` there, `done` back on the owner's thread.
+"""Work that a helper thread does for the owner: `run` there, `done` on the owner's thread.
 
-A job never reaches into the store while it runs: it works on what it was given and keeps its findings to
-itself until the owner calls `done`. That is all the locking there is.
+A running job never uses the store: it works on its own data and keeps its results until the owner calls `done`. So no
+further locking is needed.
 """
 
 from __future__ import annotations

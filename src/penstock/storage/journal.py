@@ -1,11 +1,11 @@
-"""The journal: one log for all partitions of a node, in fixed-size files that are made ready ahead and reused.
+"""The journal: one log for all partitions of a node, in files of fixed size that are prepared ahead and reused.
 
-`append` only puts an entry on a list and says where it will be. `take_flush` hands the list to a helper
-thread; `flushed` says how far the log is now on disk. One flush at a time: what is appended meanwhile joins
-the next. Nothing here is read back; see `reader` and `recovery`.
+`append` only puts an entry on a list and returns its position. `take_flush` hands the list to a helper thread; `flushed`
+returns how far the log is on disk. One flush runs at a time; later entries join the next one. Nothing is read back here;
+see `reader` and `recovery`.
 
-The last file made ready is a reserve: records that take work off the node (deletes, leases, moves) may use
-it, sends may not. So a full disk refuses sends first and everything else much later.
+The last prepared file is a reserve. Records that relieve the node (deletes, leases, moves) may use it, sends may not. So a
+full disk refuses sends first and everything else much later.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Journal:
 
     @property
     def appended_position(self) -> int:
-        """Where the next entry will be; everything appended is below it."""
+        """The position of the next entry; everything appended is below it."""
         return self._base | self._offset
 
     def append(
@@ -153,7 +153,7 @@ class Journal:
             self._check_files(files, reserve=reserve)
 
     def _go_on(self, size: int, *, reserve: bool) -> None:
-        """Goes on to the next file for an entry of `size` bytes, or raises before anything has changed."""
+        """Continues in the next file for an entry of `size` bytes, or raises before anything has changed."""
         if self._failed:
             raise JournalFailedError(self._failed)
         if size > self._limit:
@@ -171,7 +171,7 @@ class Journal:
             raise JournalExhaustedError("the journal's last file is full and there is no room for another")
 
     def rotate(self) -> None:
-        """Ends the current file and goes on in the next; `can_rotate` must hold."""
+        """Ends the current file and continues in the next; `can_rotate` must be true."""
         following = self._prepared.popleft()
         self._mark(END, following.number)
         self.current.used = self._offset
@@ -213,7 +213,9 @@ class Journal:
         return flush
 
     def flushed(self, flush: Flush) -> int:
-        """How far the log is committed now; raises `JournalFailedError` for good when it cannot be known."""
+        """Returns how far the log is committed now. Raises `JournalFailedError`, now and at every later call, if that cannot
+        be known.
+        """
         if flush is not self._flushing:
             raise ValueError("not the flush under way")
         self._flushing = None
@@ -338,6 +340,6 @@ class Journal:
 
     @property
     def bytes_on_disk(self) -> int:
-        """What those files take."""
+        """The size of those files."""
         files = (*self.live.values(), *self._prepared)
         return sum(file.capacity for file in files) + len(self._spares) * self._options.journal_file_bytes

@@ -1,7 +1,7 @@
-"""Journal files: their names, how one is made ready ahead of need, and how a vacated one is put aside.
+"""Journal files: their names, how a file is prepared ahead, and how a vacated one is put aside.
 
-A file is ready when it has its full size, filled with zeros or with a former life's bytes, and its name is on
-disk. Bytes of a former life carry that life's file number, so they are never taken for entries of this one.
+A file is ready when it has its full size, with zeros or the bytes of an earlier use, and its name is on disk. Bytes of an
+earlier use have that use's file number, so they are never taken for entries of the current one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNFINISHED = re.compile(r"new-\d{10}")
 
 
 class FileNumbers:
-    """The one rising counter over journal files and segments; any thread may take from it."""
+    """The rising counter for journal files and segments; any thread may take numbers."""
 
     def __init__(self, first: int) -> None:
         self._count = itertools.count(first)
@@ -44,12 +44,12 @@ class JournalFile:
 
 
 def journal_name(number: int) -> str:
-    """Where the journal file of that number lies."""
+    """The path of the journal file with that number."""
     return f"{FOLDER}/{number:010}.journal"
 
 
 def spare_name(number: int) -> str:
-    """Where a vacated file waits for a new number."""
+    """The path of a vacated file that waits for a new number."""
     return f"{FOLDER}/spare-{number:010}"
 
 
@@ -87,7 +87,7 @@ def prepare(disk: Disk, number: int, spare: str | None, size: int, free_bytes_mi
 
 
 class PrepareJob(Job):
-    """Makes the next journal file ready, so that going on to it never waits."""
+    """Prepares the next journal file, so that the journal need not wait for it."""
 
     def __init__(self, disk: Disk, number: int, spare: str | None, size: int, free_bytes_min: int) -> None:
         self._disk = disk
@@ -102,7 +102,7 @@ class PrepareJob(Job):
 
 
 class RecycleJob(Job):
-    """Puts vacated journal files aside as spares and removes those that are too many."""
+    """Puts vacated journal files aside as spares, and removes surplus ones."""
 
     def __init__(self, disk: Disk, keep: Sequence[int], remove: Sequence[int]) -> None:
         self._disk = disk

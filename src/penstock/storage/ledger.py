@@ -1,19 +1,20 @@
-"""Which partition lost a record: the bookkeeping of indexes while the journal is read back.
+"""Finds which partition lost a record: the accounting of indexes while the journal is read back.
 
-The records of a partition are numbered 1, 2, 3… so what is missing shows. Where a whole stretch of the
-journal is unreadable its owners are unknown, and until the opposite is shown every partition may be one:
+The records of a partition are numbered 1, 2, 3…, so a missing one shows. If a part of the journal is unreadable, its
+partitions are unknown, and until there is a proof every partition may be one of them:
 
-- a record that follows the last one before the hole without a jump shows that nothing was lost;
-- a jump shows that something was;
-- the table at the end of the holed file says what the last record of each partition in it was;
-- whoever is left at the end cannot be shown innocent, and is reported as damaged; a partition without any record that can be read is
-  one of them, if it existed before the hole (`unread`).
+- a record that directly follows the last one before the hole proves that nothing was lost;
+- a gap in the numbers proves that something was lost;
+- the table at the end of the file with the hole contains the last record of each partition in it;
+- a partition without a proof at the end is reported as damaged, also a partition without any readable record if it existed
+  before
+  the hole (`unread`).
 
-Once a partition is damaged none of its later records is replayed: its state would be wrong. Only a whole state that
-was brought in from another replica mends it.
+Once a partition is damaged none of its later records is replayed, because its state would be wrong. Only a whole state
+from another replica repairs it.
 
-The records of a replica may be cut back, and their numbers used again. So what a snapshot holds is told by where in the
-journal its state was taken, and a table that knows of fewer records than were read shows that a cut was lost.
+The records of a replica may be cut, and their numbers used again. So the position in the journal at which a state was
+captured says which records a snapshot contains, and a table with fewer records than were read shows that a cut was lost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from penstock.storage.errors import Damage
 
 
 class Hole(NamedTuple):
-    """A stretch of the journal that was once written and cannot be read."""
+    """A part of the journal that was written and cannot be read."""
 
     file: str
     offset: int
@@ -33,7 +34,7 @@ class Hole(NamedTuple):
 
 
 class Ledger:
-    """What is known about each partition's records."""
+    """The known facts about each partition's records."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Ledger:
         self._holes.append(Hole(file, offset, reason))
 
     def is_taken(self, partition: int, position: int) -> bool:
-        """Whether what stands there is in the snapshot's state of the partition."""
+        """Whether an entry is in the snapshot's state of the partition."""
         return position < self._taken.get(partition, 0)
 
     def record(self, partition: int, index: int, file: str, offset: int, position: int = 2**64) -> bool:
@@ -91,18 +92,18 @@ class Ledger:
         return False
 
     def _misplaced(self, partition: int, index: int, file: str, offset: int) -> None:
-        """A record stands where it was not written: it hides what was, which may have been any partition's."""
+        """A record is where it was not written. It replaced other bytes, which may have belonged to any partition."""
         reason = f"record {index} stands after record {self.last.get(partition, 0)}"
         self.hole(file, offset, reason)
         self._damaged(partition, Hole(file, offset, reason))
 
     def cut(self, partition: int, index: int, file: str, offset: int) -> bool:
-        """Records after `index` are no more; whether that could be done."""
+        """Notes a cut after `index`; returns whether it is possible."""
         if partition in self.gone:
             return False
         last, snapshot = self.last.get(partition, 0), self._snapshot.get(partition, 0)
         if partition in self.damages or index < snapshot:
-            # Records after `index` may be written again: they do not stand where others were.
+            # New records after `index` are not misplaced then.
             self._damaged(partition, Hole(file, offset, f"it is cut to {index}, before its snapshot"))
             self.last[partition], self._snapshot[partition] = min(last, index), min(snapshot, index)
             return False
@@ -136,12 +137,12 @@ class Ledger:
         *,
         is_state: bool = False,
     ) -> None:
-        """A record whose owner is known and whose bytes are not what was written; or a part of a whole state.
+        """A record of a known partition whose bytes differ from what was written; or a part of a whole state.
 
-        A record that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
-        reading or moving it reports the damage. A whole state that was written behind the snapshot is always needed: the
-        numbers of its records may be lower than those of the state in the snapshot, which it replaced. A record of a lower number
-        behind the place at which the snapshot was taken was not written there.
+        A record that the snapshot contains is not needed to rebuild the state. If its message is still alive, reading or
+        moving it reports the damage. A whole state that was written after the snapshot is always needed: the numbers of
+        its records may be lower than those of the state in the snapshot, which it replaced. A record with a lower number
+        after the position at which the snapshot was captured was not written there.
         """
         if self.is_taken(partition, position) or partition in self.gone:
             return
@@ -151,7 +152,7 @@ class Ledger:
             self._misplaced(partition, index, file, offset)
 
     def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int, position: int = 2**64) -> None:
-        """What a file says about itself at its end: whoever does not match lost something in it."""
+        """Checks the table that a file has at its end: a partition that does not match lost something in the file."""
         for partition, index in rows:
             last = self.last.get(partition, 0)
             if self.is_taken(partition, position):
@@ -165,7 +166,7 @@ class Ledger:
             self._holes[number] = None
 
     def finish(self) -> list[Damage]:
-        """Blames whoever cannot be shown innocent; all damages, by partition."""
+        """Reports every partition without a proof as damaged; returns all damages, by partition."""
         for number, hole in enumerate(self._holes):
             if hole is not None:
                 for partition in self.last:
@@ -174,10 +175,10 @@ class Ledger:
         return [self.damages[partition] for partition in sorted(self.damages)]
 
     def unread(self, partition: int, file: str, offset: int) -> Damage | None:
-        """What may have happened to a partition without any record, which exists since that place in the journal.
+        """The possible damage of a partition without any record, which exists since that place in the journal.
 
-        All records that it ever had may have been in a hole behind that place. This ledger does not know which partitions
-        exist, so whoever knows has to ask.
+        All records that it ever had may have been in a hole after that place. This ledger does not know which partitions
+        exist, so the caller must ask for each.
         """
         for hole in self._holes:
             if hole is not None and (hole.file, hole.offset) > (file, offset):

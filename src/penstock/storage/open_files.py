@@ -1,7 +1,7 @@
-"""Which file has which number, and the handles to read them, at most so many open at a time.
+"""Maps file numbers to files, and keeps a limited number of read handles open.
 
-A job that reads pins the files it reads. A pinned file is neither closed nor put to another use, so a helper
-thread never reads bytes of a file's next life.
+A job that reads pins its files. A pinned file is neither closed nor reused, so a helper thread never reads bytes of a
+file's next use.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OpenFiles:
             self._pins[number] = self._pins.get(number, 0) + 1
 
     def unpin(self, numbers: Iterable[int]) -> None:
-        """Lets go of files; the last one to do so closes those that were retired meanwhile."""
+        """Unpins files; the last unpin closes those that were retired meanwhile."""
         for number in numbers:
             self._pins[number] -= 1
             if not self._pins[number]:

@@ -1,9 +1,9 @@
-"""Opening a data directory: take it, see what is there, and leave it ready for new entries.
+"""Opens a data directory: locks it, reads it, and prepares it for new entries.
 
-Every step may be interrupted by a crash and done again: a new directory counts only once node.json is there,
-files are put aside under names that change nothing, and the end of the old log is sealed last. Sealing zeroes
-whatever a crash left behind the end and writes END there, so that no later life ever meets those bytes; new
-entries always start in another file.
+A crash may interrupt every step, and the step can be repeated. A new directory is valid only once node.json is there.
+Files are put aside under names that change nothing. The end of the old log is sealed last: sealing zeroes all bytes that a
+crash left after the end and writes END there, so that no later start reads those bytes. New entries always begin in
+another file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIRST_NUMBER = 1
 
 @dataclass
 class OpenedDirectory:
-    """What a store is built on."""
+    """The parts from which a store is built."""
 
     identity: Identity
     snapshot: Snapshot
@@ -47,7 +47,7 @@ class OpenedDirectory:
 
 
 def open_directory(disk: Disk, options: StorageOptions, identity: Identity) -> OpenedDirectory:
-    """Everything up to the first append; raises what stands in the way, in words."""
+    """Does everything up to the first append; raises an error that explains what prevents it."""
     options.check()
     disk.lock()
     known = load_identity(disk)
@@ -155,15 +155,15 @@ def _fitting(disk: Disk, spares: list[str], options: StorageOptions) -> list[str
 
 
 def _write_again(file: JournalFile, start: int) -> None:
-    """Writes the last flush of a file once more: if its sync had failed, its bytes can be read and are nowhere on
-    disk, and the kernel would never write them again by itself. Sectors that cannot be read stay as they are: recovery
-    has said what is damaged by them."""
+    """Writes the last flush of a file again. If its sync had failed, its bytes can be read but are not on disk, and the
+    kernel would never write them again by itself. Unreadable sectors stay as they are: recovery has reported the damage.
+    """
     for offset, data in readable_pieces(file.file, start, file.used):
         file.file.write_at(offset, [data])
 
 
 def _seal(file: JournalFile, cut: Cut, following: int, seed: int) -> None:
-    """Ends a file where its log ends, for good."""
+    """Ends a file permanently where its log ends."""
     for start in range(cut.offset, cut.offset + cut.extent, MEBIBYTE):
         file.file.write_at(start, [bytes(min(MEBIBYTE, cut.offset + cut.extent - start))])
     if cut.extent:

@@ -1,4 +1,4 @@
-"""What can be chosen about storage, each field explained and checked once."""
+"""The options of storage, each explained and checked once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StorageOptions:
     cache_bytes: int = 16 * MEBIBYTE
     """Batches kept decoded in memory once they are flushed."""
     read_ahead_bytes: int = 256 * KIBIBYTE
-    """What a read that misses the cache takes in at once."""
+    """The size of a read that misses the cache."""
     retry_ms: int = 1_000
     """How long to wait before trying again for space on a full disk."""
     open_files_max: int = 256
@@ -42,7 +42,7 @@ class StorageOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says which choice cannot work."""
-        # What END and CLOSED need at the end of a file is a 64th of it, see `Journal`.
+        # END and CLOSED take at most a 64th of the file at its end, see `Journal`.
         room = self.journal_file_bytes - self.journal_file_bytes // 64 - 4 * KIBIBYTE
         if self.entry_bytes_max > room:
             raise ValueError(

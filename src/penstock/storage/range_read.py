@@ -1,7 +1,7 @@
-"""Reading many neighbouring batches of a file at once, for readers of a retained log.
+"""Reads many neighbouring batches of a file at once, for readers of a retained log.
 
-What is read this way goes past the cache: a reader of a long log would only push out what consumers of queues want
-next. Checksums are verified in the helper thread.
+These reads bypass the cache: a reader of a long log would only evict what consumers of queues need next. Checksums are
+verified in the helper thread.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.storage.open_files import OpenFiles
 from penstock.storage.reader import problem_of
 
 RANGE_BYTES = 4 * MEBIBYTE
-"""One read takes in not much more than this."""
+"""The approximate maximum of one read."""
 _GAP_BYTES = 64 * KIBIBYTE
 """Entries of others between two batches are read over rather than jumped if they have not more bytes."""
 _HEAD_BYTES = 512
-"""What the head of an entry takes at most, but for batches with a long origin, which are read again by themselves."""
+"""The usual maximum of an entry's head. Batches with a long origin have more, and are read again alone."""
 
 Place = tuple[int, int]
 """Position and stored bytes of a batch."""
@@ -34,7 +34,7 @@ LoggedEntry = tuple[Sent, memoryview]
 
 
 class RangeReadJob(Job):
-    """Reads batches in the order given; `entries` holds those before the first damaged one."""
+    """Reads batches in the given order; `entries` has those before the first damaged one."""
 
     def __init__(self, files: OpenFiles, seed: int, partition: int, places: Sequence[Place]) -> None:
         self.entries: list[LoggedEntry] = []
@@ -48,7 +48,7 @@ class RangeReadJob(Job):
             try:
                 handle = files.get(number)
             except FileNotFoundError:
-                pass  # said when an entry of it is wanted
+                pass  # reported when an entry of it is needed
             readable, owner = files.readable.get(number, 0), files.owners.get(number)
             self._files[number] = (handle, files.name(number), readable, owner)
         self.pinned = [number for number, row in self._files.items() if row[0] is not None]

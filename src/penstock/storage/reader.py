@@ -1,7 +1,7 @@
-"""Reading stored batches back: from the cache, from the operating system's memory, or in a job from the disk.
+"""Reads stored batches: from the cache, from the operating system's memory, or in a job from the disk.
 
-A miss takes in the entries that follow as well, so draining a cold backlog in order costs one read for every
-`read_ahead_bytes`. They stay raw until someone asks for them: checking and decoding is paid once, by use.
+A miss also reads the entries that follow, so consuming a cold backlog in order costs one read for every
+`read_ahead_bytes`. They stay raw until they are used: only then they are checked and decoded.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from penstock.storage.open_files import OpenFiles
 
 SMALL_READ_BYTES = 4096
 SEEK_BYTES = 16 * KIBIBYTE
-"""What is read where the last read of the file was elsewhere: neighbours would only push others out of the cache."""
+"""The size of a read that does not continue the last one: neighbours would only evict others from the cache."""
 FILES_REMEMBERED = 4_096
 OVERHEAD_BYTES = 600
-"""What a cached batch takes beside its bytes."""
+"""The memory of a cached batch besides its bytes."""
 
 Stored = tuple[Sent, Batch]
 
 
 class RawEntry(msgspec.Struct, frozen=True, gc=False):
-    """An entry as it lies on disk, not yet checked beyond its header."""
+    """An entry as it is on disk; only its header is checked."""
 
     header: Header
     data: Buffer
 
 
 def problem_of(header: Header | None, data: Buffer, number: int, owner: int | None) -> str | None:
-    """What is wrong with an entry that should be a record of the journal file `number` or of partition `owner`."""
+    """The problem of an entry that should be a record of the journal file `number` or of partition `owner`."""
     if header is None:
         return "the header of the entry is damaged"
     if header.kind not in (RECORD, BATCH) or (
@@ -63,9 +63,9 @@ def problem_of(header: Header | None, data: Buffer, number: int, owner: int | No
 def fetch(
     file: File, offset: int, readable: int, ahead: int, seed: int, number: int | None, *, block: bool
 ) -> list[tuple[int, RawEntry]]:
-    """The entry at `offset`, then those behind it of the same partition that came with the same read.
+    """The entry at `offset`, then the following ones of the same partition that the same read returned.
 
-    Nothing at or beyond `readable` is looked at. For a journal file `number` tells its present life's entries.
+    Nothing at or beyond `readable` is examined. In a journal file, `number` identifies the entries of the current use.
     """
     most = readable - offset
     if most <= 0:
@@ -105,10 +105,10 @@ class Reader:
         self._ahead = read_ahead_bytes
         self._cache: OrderedDict[int, Stored | RawEntry] = OrderedDict()
         self._shared: dict[int, int] = {}
-        """How many batches are views of the same bytes, as they came from a socket; weighed once, as a whole."""
+        """The number of batches that are views of the same bytes, as they came from a socket; counted once, as a whole."""
         self.cached_bytes = 0
         self.committed_position = 0
-        """What lies at or beyond it is only in the cache, so it stays there."""
+        """Batches at or beyond it are only in the cache, so they stay there."""
         self._ends: dict[int, int] = {}
         """Where the last read of each file ended."""
         self.hits = 0
@@ -169,7 +169,7 @@ class Reader:
         return stored
 
     def add(self, position: int, stored: Stored) -> None:
-        """Keeps a batch that was just appended; what makes room for it goes at the next flush, in one sweep."""
+        """Keeps a batch that was just appended; the next flush evicts others for it, in one sweep."""
         self._cache[position] = stored
         owner: Sized = stored[1].data.obj  # type: ignore[assignment]  # bytes from a socket, or from `select`
         shared = self._shared.get(id(owner), 0)
@@ -208,7 +208,7 @@ class Reader:
             self.put(position, entry)
 
     def shrink(self) -> None:
-        """Gives up what came first, as far as it can be read again; the newest always stays."""
+        """Evicts the oldest batches, as far as they can be read again; the newest always stays."""
         cache = self._cache
         committed, segments = self.committed_position, self._files.owners
         while self.cached_bytes > self._cache_bytes and len(cache) > 1:
@@ -220,7 +220,7 @@ class Reader:
             self._lose(stored)
 
     def forget(self, position: int) -> None:
-        """Frees a batch that nobody will ask for again."""
+        """Frees a batch that will not be read again."""
         stored = self._cache.pop(position, None)
         if stored is not None:
             self._lose(stored)
@@ -256,14 +256,14 @@ class Reader:
         return found[0][1]
 
     def _window(self, number: int, offset: int) -> int:
-        """How much to read at once: much behind the last read of a file, little where someone jumps about."""
+        """The size of a read: large after the last read of a file, small after a jump."""
         if len(self._ends) > FILES_REMEMBERED:
             self._ends.clear()
         end = self._ends.get(number, 0)
         return self._ahead if end <= offset < end + self._ahead else min(SEEK_BYTES, self._ahead)
 
     def _put_ahead(self, base: int, found: list[tuple[int, RawEntry]]) -> None:
-        """Keeps what a read took in beside what was asked for."""
+        """Keeps the additional entries of a read."""
         cache = self._cache
         for at, entry in found:
             if (base | at) not in cache:
@@ -292,7 +292,7 @@ class Reader:
 
 
 class ReadJob(Job):
-    """Brings batches into the cache; as many as it holds, in the order given."""
+    """Reads batches into the cache, in the given order, as many as it can hold."""
 
     def __init__(
         self,
@@ -343,7 +343,7 @@ class ReadJob(Job):
                 size += len(entry.data)
 
     def done(self) -> None:
-        # In reverse, so that what was asked for first is given up last.
+        # In reverse, so that the first requested batch is evicted last.
         for position, entry in reversed(self._found.items()):
             self._reader.put_new(position, entry)
         self._found = {}

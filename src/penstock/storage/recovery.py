@@ -1,12 +1,11 @@
-"""Reading the journal back after a stop: what to replay, what was torn by the crash, what is damaged.
+"""Reads the journal after a stop: which records to replay, which the crash tore, which are damaged.
 
-Every file is read from its start. At an entry that does not hold, the question is whether it had once been
-promised. It had, and is *damage*, if a later entry of the file says that the log was synced beyond it
-(`synced_through`), or if a later file has an entry at all (a file is synced before the next is written).
-Otherwise the crash interrupted the writing of it, nobody was told that it was there, and the log ends here:
-a *torn tail*.
+Every file is read from its start. For an invalid entry the question is whether it had once been acknowledged. If a later
+entry of the file says that the log was synced beyond it (`synced_through`), or if a later file has any entry (a file is
+synced before the next is written), it was on disk, and this is *damage*. Otherwise the crash interrupted its writing, it
+was never acknowledged, and the log ends here: a *torn tail*.
 
-This module reads and judges. What to write because of it is in `opening`.
+This module reads and judges. `opening` writes the consequences.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from penstock.storage.scan import JournalScan, read_whole
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A record to apply again. The payload is a view that is good until the next entry is asked for."""
+    """A record to apply again. The payload is a view that is valid until the next entry is requested."""
 
     partition: int
     index: int
@@ -51,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScannedFile(NamedTuple):
-    """A journal file and the offsets of the records in it that are to be replayed."""
+    """A journal file and the offsets of its records that must be replayed."""
 
     number: int
     used: int
@@ -61,7 +60,7 @@ class ScannedFile(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where the log ends: the place to seal before anything new is written elsewhere."""
+    """The end of the log: the place to seal before anything new is written elsewhere."""
 
     number: int
     offset: int
@@ -72,7 +71,7 @@ class Cut(NamedTuple):
 
 
 class JournalTail:
-    """The result of reading the journal from a snapshot's starting point on."""
+    """The result of reading the journal from the starting point of a snapshot."""
 
     def __init__(self, disk: Disk, seed: int, numbers: Sequence[int], ledger: Ledger) -> None:
         self._disk = disk
@@ -87,9 +86,9 @@ class JournalTail:
         """None where there is no journal or its last file names a next one that is missing."""
         self.torn: TornTail | None = None
         self._ends: dict[int, list[tuple[int, int]]] = {}
-        """By partition (position, index): what stands before the position and is of a later index counts no more."""
+        """By partition (position, index): entries before the position with a later index no longer count."""
         self._parts: dict[int, tuple[int, int]] = {}
-        """By partition: where the state that is being read begins, and how many parts of it were found."""
+        """By partition: the beginning of the state that is being read, and the number of its parts that were found."""
         self._read()
 
     def entries(self) -> Iterator[Entry]:
@@ -213,7 +212,7 @@ class JournalTail:
         begin, found = self._parts.get(partition, (position, 0)) if part else (position, 0)
         self._parts[partition] = (begin, found + 1)
         if part + 1 < parts:
-            return True  # also one from before the snapshot: the last part may stand behind it
+            return True  # also one from before the snapshot, because its last part may be after the snapshot
         table[partition] = header.index
         if taken:
             return False

@@ -1,9 +1,9 @@
-"""What storage does for replicas beside appending: reading records back, cutting the log, taking a state in whole.
+"""What storage does for replicas besides appending: reading records back, cutting the log, installing a whole state.
 
-Three kinds of entries that a single server never writes. CUT says that records after an index are no more, so that their
-numbers may be used again. IMAGE holds a part of a partition's state, which counts once its last part is there: until then
-the partition is what it was. BATCH holds a batch that such a state refers to. All of them are made durable by the
-same flushes as records are, so a crash leaves some of them, in the order in which they were appended.
+There are three kinds of entries that a single server never writes. CUT says that records after an index no longer exist,
+so that their numbers may be used again. IMAGE has a part of a partition's state, which is valid when its last part is
+there: until then the partition is unchanged. BATCH has a batch that such a state refers to. The same flushes as for
+records make them durable, so after a crash there is a prefix of them, in the order in which they were appended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Built = TypeVar("Built")
 
 
 class ReplicaLog:
-    """The logs of partitions as other replicas see them; owned by the thread that owns the store."""
+    """The logs of partitions for other replicas; owned by the thread that owns the store."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class ReplicaLog:
             self._map.note(partition, index, position)
 
     def image_replayed(self, partition: int) -> None:
-        """A whole state was read from the journal after a start: what the snapshot holds is no part of its past."""
+        """A whole state was read from the journal after a start: the snapshot's state does not come before it."""
         self._map.forget(partition)
         self._checkpointer.indexes.pop(partition, None)
 
     def vacated(self, below: int) -> None:
-        """A checkpoint has given up journal files with lower numbers."""
+        """A checkpoint has vacated journal files with lower numbers."""
         self._map.vacated(below)
 
     def had(self, partition: int) -> bool:
@@ -95,9 +95,9 @@ class ReplicaLog:
         last: int,
         build: Callable[[bytes | None, Sequence[ReadEntry]], Built],
     ) -> RebuildJob[Built] | None:
-        """A job that makes the state after record `last` anew; None where the snapshot and the journal do not reach.
+        """A job that rebuilds the state after record `last`; None if the snapshot and the journal do not reach that far.
 
-        No checkpoint may be under way, and none may begin before the cut.
+        No checkpoint may be running, and none may begin before the cut.
         """
         base = self._checkpointer.indexes.get(partition, 0)
         if last < base:
@@ -117,7 +117,7 @@ class ReplicaLog:
         )
 
     def cut(self, partition: int, last: int) -> None:
-        """Records after `last` are no more; the caller has the state as of then."""
+        """Removes records after `last`; the caller has the state as of then."""
         self._journal.append_replica(CUT, partition, last, b"", (), last=last)
         self._map.cut(partition, last)
 

@@ -1,6 +1,6 @@
-"""One journal file as recovery sees it: which headers in it are valid, and where the next one is.
+"""One journal file as recovery sees it: which headers are valid, and where the next one is.
 
-Reads bytes, judges each entry by itself, and draws no conclusions; those are `recovery`'s.
+It reads bytes and judges each entry separately. `recovery` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from penstock.storage.entry import ALIGNMENT, HEADER_BYTES, Header, decode_heade
 _NUMBER = struct.Struct("<I")
 _NUMBER_OFFSET = 4
 _STEPS = (MEBIBYTE, 4096, 512)
-"""Where the disk cannot read something, smaller pieces are tried. Disks fail to read one sector, and no more than that must
-be given up: what lies beside it may prove what comes before."""
+"""If the disk cannot read a piece, smaller ones are tried. Disks fail by sector, and no more than the bad sector should be
+lost, because its neighbours may prove what comes before.
+"""
 _STRETCH_BYTES = 64 * KIBIBYTE
 _ZEROS = bytes(_STRETCH_BYTES + HEADER_BYTES)
 
 
 class JournalScan:
-    """The bytes of a journal file and the entries of its present life in them."""
+    """The bytes of a journal file and the entries of its current use."""
 
     def __init__(self, number: int, data: bytes, seed: int) -> None:
         self.number = number
@@ -81,7 +82,7 @@ def read_whole(file: File) -> bytes:
 
 
 def readable_pieces(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """What the disk can read of a stretch: (offset, bytes), without the sectors that it cannot."""
+    """The readable parts of a range: (offset, bytes), without the bad sectors."""
     size = end - start
     for step in _STEPS:
         if size > step:

@@ -1,8 +1,8 @@
-"""Segments: per partition, what outlived the journal file it was written to.
+"""Segments: for each partition, the entries that outlived their journal file.
 
-A removal waits until it cannot be regretted. What a segment held may have been deleted by records that are
-not on disk yet, so it waits for the flush; it may have been copied elsewhere, which only the next snapshot
-will know, so then it waits for that snapshot.
+A removal waits until it is safe. The entries of a segment may have been deleted by records that are not on disk yet, so
+the removal waits for the flush. They may have been copied, which only the next snapshot will contain, so then it waits for
+that snapshot.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NAME = re.compile(r"(\d{10})\.segment")
 
 
 class RemoveJob(Job):
-    """Removes files that nothing refers to, and the folders of partitions that are gone."""
+    """Removes unused files, and the directories of removed partitions."""
 
     def __init__(self, disk: Disk, names: Sequence[str], partitions: Sequence[int]) -> None:
         self._disk = disk
         self._names = names
         self._partitions = partitions
         self.sync_first: File | None = None
-        """The journal file whose records make the files superfluous, where the flush did not sync it."""
+        """The journal file whose records make the files superfluous, if the flush did not sync it."""
 
     def _work(self) -> None:
         if self.sync_first is not None:

@@ -1,12 +1,12 @@
-"""The snapshot: the state of every partition at some index, in one file, and where the journal goes on from it.
+"""The snapshot: the state of every partition at some index, in one file, and the position where the journal continues.
 
     header   magic 8 | format u32 | table size u32 | table crc u32 | header crc u32
     table    msgpack: replay_from, next_number, and for each section its partition, index, size and checksum
     sections the states, one after the other
-    trailer  the table and the header once more
+    trailer  the table and the header again
 
-The file is written under another name, synced, and renamed, so under its own name it is always whole: one
-whose tables are both bad is damaged, and one damaged section costs only its partition.
+The file is written under another name, synced, and renamed, so under its own name it is always complete. If both tables
+are bad, it is damaged; one damaged section costs only its partition.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
     held: list[int] = []
     """Journal files that are kept because the partition is damaged and they hold what is left of it."""
     position: int = 0
-    """Where the journal ended when the state was taken: what stands before is in it."""
+    """The end of the journal when the state was captured: entries before it are in the state."""
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True):
-    """What a snapshot holds."""
+    """The contents of a snapshot."""
 
     replay_from: int
     """The journal file to replay from; older ones are not needed."""
@@ -63,7 +63,7 @@ class Table(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot:
-    """A snapshot that was read back."""
+    """A snapshot that was read."""
 
     def __init__(self, number: int, size: int, table: Table) -> None:
         self.number = number
@@ -71,18 +71,18 @@ class Snapshot:
         self.table = table
         self.states: dict[int, bytes] = {}
         self.unreadable: list[Damage] = []
-        """Partitions whose state here is not what was written."""
+        """Partitions whose state here differs from what was written."""
 
     @property
     def damages(self) -> list[Damage]:
-        """What is damaged in it, and what earlier lives found to be."""
+        """The damage in it, and the damage that was found earlier."""
         return self.unreadable + [
             section.damage for section in self.table.sections if section.damage is not None
         ]
 
 
 def snapshot_name(number: int) -> str:
-    """Where the snapshot of that number lies."""
+    """The path of the snapshot with that number."""
     return f"{FOLDER}/{number:010}.snapshot"
 
 
@@ -92,9 +92,9 @@ def list_snapshots(disk: Disk) -> list[int]:
 
 
 def load_newest(disk: Disk) -> Snapshot | None:
-    """The newest snapshot that can be read; None where there is none at all.
+    """The newest readable snapshot; None if there is no snapshot.
 
-    An older one is only there when the crash came before it was removed, and then so are its journal files.
+    An older one is only there if a crash came before its removal, and then its journal files are also there.
     """
     numbers = list_snapshots(disk)
     reasons = []
@@ -163,7 +163,7 @@ def _read_table(name: str, file: File, size: int) -> tuple[Table, int]:
 
 
 def _decode_header(name: str, data: bytes) -> tuple[int, int] | None:
-    """Size and checksum of the table; an unknown format is an error of its own."""
+    """Size and checksum of the table; an unknown format has its own error."""
     if len(data) < _HEADER.size or not data.startswith(MAGIC):
         return None
     _, written, table_size, table_crc, header_crc = _HEADER.unpack(data)
@@ -183,7 +183,7 @@ def _decode_table(data: bytes, crc: int) -> Table | None:
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """What a snapshot is made of: a partition as it was after its record `index`."""
+    """One state of a snapshot: a partition as it was after its record `index`."""
 
     partition: int
     index: int
@@ -202,7 +202,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
 
 class SnapshotJob(Job):
-    """Writes a snapshot; only when it is safely there are older ones removed."""
+    """Writes a snapshot; only when it is on disk are older ones removed."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class SnapshotJob(Job):
         self._states = ()
 
     def _carried_over(self) -> list[PartitionState]:
-        """What the snapshot before says of the damaged partitions, byte for byte."""
+        """The contents of the previous snapshot for the damaged partitions, byte for byte."""
         before = load_newest(self._disk)
         sections = {section.partition: section for section in before.table.sections} if before else {}
         carried = []
@@ -268,7 +268,7 @@ class SnapshotJob(Job):
 
     def _write(self, file: File) -> None:
         sections = [state.section() for state in self._states]
-        # Whatever number a state refers to was taken before, so this one is greater.
+        # All numbers that a state refers to were taken earlier, so this one is greater.
         table = msgspec.msgpack.encode(
             Table(self._replay_from, self._numbers.take(), sections, list(self._gone))
         )

@@ -1,7 +1,7 @@
-"""The store: journal, segments, snapshots and recovery behind one face, which is all that the node sees.
+"""The store: journal, segments, snapshots and recovery behind one interface, the only one that the node uses.
 
-Owned by one thread. It never waits for the disk there: flushes and jobs are handed out, run elsewhere, and
-handed back through `flushed` and `job_done`. It decides when bytes are safe; what they mean is the node's.
+One thread owns it and never waits for the disk: flushes and jobs are taken from the store, run in helper threads, and
+returned with `flushed` and `job_done`. It decides when bytes are safe; the node knows what they mean.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from penstock.storage.replica_log import ReplicaLog
 
 @dataclass
 class Recovery:
-    """What the directory held when it was opened."""
+    """The contents of the directory when it was opened."""
 
     snapshots: dict[int, tuple[int, bytes]]
     """Partition → (index, state); take them out as you go, they may be large."""
     entries: Callable[[], Iterator[Entry]]
     """The records since, in order; to be read before the first checkpoint."""
     indexes: Mapping[int, int]
-    """Partition → its last record, by the snapshot and the entries: where its state stands once they are applied."""
+    """Partition → its last record, by the snapshot and the entries: its state after they are applied."""
     damages: list[Damage]
     torn: TornTail | None
     unread: Callable[[int, str, int], Damage | None]
@@ -106,7 +106,7 @@ class Store:
         self._jobs: list[Job] = []
         self._now_ms = 0
         self.replica_log: ReplicaLog | None = None
-        """What only the nodes of a cluster need."""
+        """Used only by the nodes of a cluster."""
         table = opened.snapshot.table
         unknown = {damage.partition for damage in opened.snapshot.unreadable}
         # A partition that was damaged before any snapshot knew it has a place in the table and no state.
@@ -148,7 +148,7 @@ class Store:
         self._journal.check_room(sizes, reserve=reserve)
 
     def keep_replica_log(self) -> ReplicaLog:
-        """For a node of a cluster, before anything is replayed: where records are is remembered from now on."""
+        """For a node of a cluster, before anything is replayed: from now on the positions of records are remembered."""
         self.replica_log = ReplicaLog(
             self._disk, self.identity.seed, self._journal, self._files, self._fences, self._checkpointer
         )
@@ -160,7 +160,7 @@ class Store:
         return self._options.entry_bytes_max
 
     def take_flush(self) -> Flush | None:
-        """What was appended since the last flush; None while one is under way or there is nothing."""
+        """The records appended since the last flush; None while one is running or if there are none."""
         return self._journal.take_flush()
 
     def flushed(self, flush: Flush) -> int:
@@ -207,8 +207,9 @@ class Store:
         return jobs
 
     def job_done(self, job: Job) -> None:
-        """Takes a job back; `StorageFailedError` means that the node must stop. Look at `job.error` yourself
-        for what else can go wrong with a job you asked for, which is a full disk."""
+        """Takes a finished job back. `StorageFailedError` means that the node must stop. The caller checks `job.error` for
+        the other error of jobs that it requested, a full disk.
+        """
         self._files.unpin(job.pinned)
         job.done()
         match job:

@@ -1,1 +1,1 @@
-"""Queues are made, altered, deleted, listed and described."""
+"""Creates, alters, deletes, lists and describes queues."""

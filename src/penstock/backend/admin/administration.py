@@ -1,4 +1,4 @@
-"""Queues come and go: create, alter, delete, list, describe."""
+"""Administration of queues: create, alter, delete, list, describe."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _make_dead_letter_queue(parts: NodeParts, settings: QueueSettings, now_ms: i
 
 
 def late_queue_of(parts: NodeParts, source: Partition, now_ms: int) -> Partition:
-    """Where late messages of the queue go; made when the first one comes."""
+    """The queue for late messages; created when the first one arrives."""
     name = late_queue(source.name)
     existing = parts.catalogue.named(name)
     if existing is not None:
@@ -141,14 +141,14 @@ def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
 
 
 def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """The queue is no longer there for anybody, and goes when what is to be moved has been (`backend/send/moves.py`).
+    """The queue no longer exists for clients, and is removed when its moves have ended (`backend/send/moves.py`).
 
-    Nothing is written after the record that deletes it, so that a journal without room leaves the queue as it was, or
-    deleted with all that follows from that still to be done.
+    Nothing is written after the record that deletes it. So if the journal has no room, the queue is either unchanged, or
+    deleted with all following work still to be done.
 
-    Of a move that stopped in its middle only this queue knows which messages arrived, and consumers may have deleted them. Their
-    sources hear of that first: they would take all of the move back when they find no target. One that is damaged hears of it when it
-    is repaired, and the queue is not removed before (`backend/send/moves.py`).
+    After a move that stopped in its middle only this queue knows which messages arrived, and consumers may have deleted
+    them. So its sources are told first: otherwise they would take all of the move back when they find no target. A damaged
+    source is told when it is repaired, and the queue is not removed before (`backend/send/moves.py`).
     """
     partition_id = partition.partition_id
     settle_sources(parts, partition, now_ms)
@@ -161,12 +161,12 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     if partition_id in parts.catalogue.damage:
         parts.doomed.add(partition_id)
     parts.movers.add(partition_id)
-    parts.movers |= parts.stalled_movers  # what waited for a damaged queue may go with its own queue now
+    parts.movers |= parts.stalled_movers  # moves that waited for a damaged queue may continue now
     parts.stalled_movers.clear()
 
 
 def settle_sources(parts: NodeParts, target: Partition, now_ms: int) -> bool:
-    """Whether all queues know what of theirs has arrived in one that is deleted: nothing can be told to one that is damaged."""
+    """Whether all queues know which of their messages have arrived in a deleted one; a damaged queue cannot be told."""
     partitions, damage = parts.catalogue.partitions, parts.catalogue.damage
     arrived = [(source_id, runs) for source_id, runs in target.origins if source_id in partitions]
     for source_id, runs in arrived:
@@ -184,21 +184,22 @@ def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Nothing of a deleted queue is left; its files go as soon as that is on disk.
+    """Nothing of a deleted queue is left; its files are removed as soon as that is on disk.
 
-    Where more rows about it wait than one report takes it is still there afterwards, and this is to be done again.
+    If more rows about it wait than one report can hold, it still exists afterwards, and this must be called again.
     """
     if not end_lifecycle(parts, partition, now_ms):
         return
     record = QueueRemoved(partition.partition_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    parts.timed.add(partition.partition_id)  # which tells that it is gone
+    parts.timed.add(partition.partition_id)  # which reports that it is gone
     parts.movers.discard(partition.partition_id)
     parts.doomed.discard(partition.partition_id)
     parts.store.drop_partition(partition.partition_id)
     parts.freeing.add(partition)
-    parts.movers |= parts.stalled_movers  # what waited until this one is repaired waits no more
+    # messages that waited until this one is repaired do not wait any more
+    parts.movers |= parts.stalled_movers
     parts.stalled_movers.clear()
 
 
@@ -224,7 +225,7 @@ def _oldest_sent_ms(partition: Partition) -> int | None:
 
 
 def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
-    """Everything there is to know of a queue."""
+    """Describes a queue."""
     table, totals = partition.table, partition.totals
     log = partition.log
     files, size = parts.store.segment_sizes(partition.partition_id)

@@ -1,4 +1,4 @@
-"""The catalogue: which queues this node has, by name and by id, and which of them are being deleted or damaged."""
+"""The catalogue: the queues of this node, by name and by id, and which of them are being deleted or damaged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.queue.partition import Partition
 
 
 class CatalogueImage(msgspec.Struct, array_like=True):
-    """The catalogue in a snapshot; the partitions are beside it."""
+    """The catalogue in a snapshot, without the partitions."""
 
     index: int
     next_id: int
@@ -30,7 +30,7 @@ _reader: DocumentReader[CatalogueImage] = DocumentReader(CatalogueImage, "msgpac
 
 
 class Catalogue:
-    """Queues of a node. Ids rise and are never used again: an id is an incarnation."""
+    """The queues of a node. Ids rise and are never used again: an id is an incarnation."""
 
     def __init__(self) -> None:
         self.next_id = 1
@@ -61,8 +61,9 @@ class Catalogue:
                 self.damage.pop(record.partition_id, None)
 
     def _name(self, name: str, partition_id: int) -> None:
-        """A name means the latest queue of it. In a cluster a node may hold several: of two that are made at once one is
-        given up, and messages may still have to leave one that was deleted."""
+        """A name means its latest queue. In a cluster a node may hold several: of two that are created at once, one is given
+        up, and messages may still have to leave one that was deleted.
+        """
         present = self.names.get(name)
         if present is not None and present != partition_id:
             self._namesakes.setdefault(name, []).append(min(present, partition_id))
@@ -111,16 +112,16 @@ class Catalogue:
         return partition
 
     def is_closed(self, partition_id: int) -> bool:
-        """Whether nothing of the queue is to be touched: it is fenced, or another node leads it."""
+        """Whether the queue must not be changed: it is fenced, or another node leads it."""
         return partition_id in self.damage or (self.serves is not None and partition_id not in self.serves)
 
     def fence(self, partition_id: int, what: str) -> None:
-        """The queue's stored data is damaged: nothing of it is served until it is repaired."""
+        """The queue's stored data is damaged: it is not served until it is repaired."""
         if partition_id in self.partitions:
             self.damage.setdefault(partition_id, what)
 
     def damages(self, owners: Sequence[str] = ()) -> list[str]:
-        """What is wrong with queues of these owners, or of all, a sentence a queue."""
+        """The damage of queues of these owners, or of all, one sentence for each queue."""
         named = [(self.partitions[partition_id].name, what) for partition_id, what in self.damage.items()]
         return [f"queue {name!r}: {what}" for name, what in named if is_owned(name, owners)]
 
@@ -149,7 +150,7 @@ class Catalogue:
             )
 
     def load(self, data: bytes | memoryview) -> int:
-        """From the snapshot: queues without their messages; returns the index it stands at."""
+        """Loads queues without their messages from a snapshot; returns the index of the catalogue."""
         image = _reader.decode(data)
         self.next_id = image.next_id
         for partition_id, name, settings, created_ms, deleting in image.queues:

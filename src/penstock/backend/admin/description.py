@@ -1,4 +1,4 @@
-"""The node as operators see it."""
+"""The description of a node for operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def describe_node(
     connections: int,
     owners: Sequence[str] = (),
 ) -> NodeDescription:
-    """What it is, what it holds, and what is wrong with it; of damaged queues those of `owners`, if any are named."""
+    """The node's properties, contents and problems; damaged queues only of `owners`, if any are named."""
     store = parts.store
     statistics = store.statistics()
     cpu_seconds, memory_bytes = environment.usage()

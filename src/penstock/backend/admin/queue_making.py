@@ -1,4 +1,4 @@
-"""A queue comes to be on a node that is alone: because somebody asked for it, or because the node needs it."""
+"""Creates a queue on a single server, on request or because the node needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.queue.partition import Partition
 
 
 def make_queue(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -> Partition:
-    """Makes a queue whose name is free."""
+    """Creates a queue whose name is free."""
     record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)

@@ -1,1 +1,1 @@
-"""Reports what became of messages."""
+"""Reports lifecycle rows."""

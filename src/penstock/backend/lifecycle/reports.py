@@ -1,8 +1,8 @@
-"""Reports what became of messages to the log `penstock.lifecycle`, on a node that is alone.
+"""Reports lifecycle rows to the log `penstock.lifecycle`, on a single server.
 
-The rows of a queue and the log are in one journal, which is durable as a prefix: a report comes after the records that
-it tells of, so it can never be on disk without them. A crash between the report and the record that it was made leads to
-the same rows once more, under the same numbers.
+The rows of a queue and the log are in one journal, of which a crash keeps a prefix: a report comes after the records that
+it is about, so it can never be on disk without them. After a crash between the report and the record of the report, the
+same rows are written again, under the same numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BYTES_PER_CHARACTER = 8
 
 
 class LifecycleReports:
-    """When which partitions are to be reported. For a node that is alone."""
+    """When the partitions are reported. Only for a single server."""
 
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
@@ -65,7 +65,7 @@ class LifecycleReports:
             except PenstockError:  # no room in the journal, or the log is damaged: the rows wait
                 self._not_before_ms = now_ms + RETRY_MS
                 return
-            del since[partition_id]  # what is left was noted as followed again
+            del since[partition_id]  # remaining rows were noted again by the report
 
     def next_ms(self) -> int | None:
         """When there is something to report."""
@@ -119,10 +119,10 @@ def first_rows(parts: NodeParts, lifecycle: Lifecycle, through_index: int) -> li
 
 
 def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> bool:
-    """The queue is deleted and nothing is on its way: says what goes with it, one report at a time; True: that was all.
+    """The queue is deleted and nothing is moving: reports what is deleted with it, one report at a time; True: that was all.
 
-    Raises where the disk cannot keep up at the moment. Where it is full, or the log damaged, the queue goes without:
-    that it goes may be what makes room.
+    Raises if the disk cannot keep up at the moment. If it is full, or the log damaged, the queue is removed without its
+    rows, because that may free the space.
     """
     lifecycle = partition.lifecycle
     if lifecycle is None or not parts.model.makes_queues or partition.partition_id in parts.catalogue.damage:

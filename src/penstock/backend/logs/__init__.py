@@ -1,1 +1,1 @@
-"""Reading retained logs by range, and the groups that read them."""
+"""Reading retained logs by range, and consumer groups."""

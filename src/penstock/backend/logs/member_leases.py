@@ -1,4 +1,4 @@
-"""Until when each member of a group of readers is taken to be alive, without another word of it."""
+"""Until when each member of a consumer group counts as alive without another message."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Member = tuple[int, str, str]
 
 
 class MemberLeases:
-    """One time a member; renewing costs an entry in the heap now and then, not every time."""
+    """One time for each member; a renewal costs an entry in the heap only now and then."""
 
     def __init__(self) -> None:
         self._ends: dict[Member, int] = {}
         self._heap: list[tuple[int, Member]] = []
-        """Times may be too early, never too late: who comes up early is put back."""
+        """Times may be too early, never too late: a member that comes up early is put back."""
 
     def renew(self, member: Member, until_ms: int) -> None:
-        """The member lives, and is heard of again by then."""
+        """The member is alive, and must send a message by then."""
         known = self._ends.get(member)
         self._ends[member] = until_ms
         if known is None or until_ms < known:
@@ -38,7 +38,7 @@ class MemberLeases:
             del self._ends[member]
 
     def take_due(self, now_ms: int) -> list[Member]:
-        """Those whose time is over; they are forgotten."""
+        """The members whose time is over; they are forgotten."""
         due: list[Member] = []
         while self._heap and self._heap[0][0] <= now_ms:
             _, member = heappop(self._heap)
@@ -53,7 +53,7 @@ class MemberLeases:
         return due
 
     def next_ms(self) -> int | None:
-        """When somebody's time may be over next."""
+        """When the next time may be over."""
         while self._heap and self._heap[0][1] not in self._ends:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None

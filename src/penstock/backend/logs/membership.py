@@ -1,7 +1,7 @@
-"""Groups of readers over the node: their requests, and the leases of their members.
+"""Consumer groups on the node: their requests, and the leases of their members.
 
-Who is a member is on record; how long each may stay silent is timed here. After a restart everybody gets a fresh
-lease: the node cannot tell for how long it was not there to be heard.
+Records contain the members; the permitted silence of each is timed here. After a restart all members get a fresh lease,
+because the node does not know for how long it was down.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def restore(parts: NodeParts, partitions: Iterable[Partition], now_ms: int) -> N
 
 
 def end_leases(parts: NodeParts, now_ms: int) -> None:
-    """Members who were not heard of for as long as their lease lasts are none any more."""
+    """Removes members that were silent for longer than their lease."""
     silent: dict[tuple[int, str], set[str]] = {}
     for partition_id, name, member in parts.members.take_due(now_ms):
         silent.setdefault((partition_id, name), set()).add(member)

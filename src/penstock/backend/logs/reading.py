@@ -1,8 +1,8 @@
-"""Reading retained logs by range: answers are verbatim slices of stored batches, from memory or from the disk.
+"""Reads retained logs by range: answers are verbatim slices of stored batches, from memory or from the disk.
 
-What is in memory is answered at once. For the rest a helper thread reads long stretches of the files, past the cache.
-Either way the answer leaves when everything appended so far is on disk, so a reader sees a prefix of the log that a
-crash cannot take back.
+Batches in memory are answered at once. For the rest a helper thread reads long parts of the files, bypassing the cache. In
+both cases the answer leaves when everything appended so far is on disk, so a reader sees a prefix of the log that a crash
+cannot undo.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _JOINED_BYTES = 4096
 
 
 class LogReads:
-    """`ReadLog` requests of a node, answered or waiting."""
+    """The `ReadLog` requests of a node, answered or waiting."""
 
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
@@ -107,7 +107,7 @@ class LogReads:
         self._parts.answer(reader.connection, reader.request_id, Failed(error.code, error.message))
 
     def cancel(self, connection: int, request_id: int) -> None:
-        """Ends a wait; the reader gets its answer, an empty slice. What is being read for it is thrown away."""
+        """Ends a wait with an empty slice. Data that is being read for it is dropped."""
         reader = self._parts.readers.find(connection, request_id)
         if reader is None:
             return
@@ -127,7 +127,7 @@ class LogReads:
                     self._look(reader, now_ms)
 
     def _look(self, reader: LogReader, now_ms: int) -> None:
-        """Gives the reader what there is; where there is nothing and its time is up, tells it so."""
+        """Answers the reader with what there is; if there is nothing and its time is over, with an empty slice."""
         parts = self._parts
         if not parts.may_deliver(reader.connection):
             reader.parked = True
@@ -137,11 +137,11 @@ class LogReads:
                 self._answer(reader, [], [])
         except PenstockError as error:
             self._fail(reader, error)
-        except DamagedEntryError as damaged:  # everybody who waits on the queue is told
+        except DamagedEntryError as damaged:  # every reader that waits on the queue gets an answer
             parts.fence(reader.request.queue_id, damaged)
 
     def tick(self, now_ms: int) -> None:
-        """Silent members lose their shares, and who has waited long enough is told that there is nothing."""
+        """Removes silent members, and answers readers whose time is over."""
         end_leases(self._parts, now_ms)
         for reader in self._parts.readers.timed_out(now_ms):
             if not reader.parked:  # it may have been woken in this turn: then there is something to read
@@ -206,7 +206,7 @@ class LogReads:
 
 
 def find_offset(parts: NodeParts, request: FindOffset) -> LogBounds:
-    """Where the log begins and ends, and the first message sent at or after a time."""
+    """The ends of the log, and the first message sent at or after a time."""
     log = retained(parts.catalogue.usable(request.queue_id))
     found = log.next if request.time_ms is None else log.first_since(request.time_ms)
     return LogBounds(log.begin, log.next, found, log.gaps.pairs())
@@ -233,7 +233,7 @@ def _allowed(parts: NodeParts, request: ReadLog) -> LogIndex:
 
 
 def _is_left_out(parts: NodeParts, request: ReadLog) -> bool:
-    """Whether no message has the number: then the reader is told where to go on, and waits there."""
+    """Whether no message has the number: then the reader learns where to continue, and waits there."""
     log = retained(parts.catalogue.usable(request.queue_id))
     return log.gaps.after(request.start) > request.start
 

@@ -25,11 +25,11 @@ class LogReader:
     reading: bool = False
     """A helper thread reads for it, or will."""
     gone: bool = False
-    """Answered, or nobody is there to be answered."""
+    """Answered, or the reader is gone."""
 
 
 class ReaderRoom:
-    """All readers of a node that wait."""
+    """All waiting readers of a node."""
 
     def __init__(self) -> None:
         self._by_partition: dict[int, dict[LogReader, None]] = {}
@@ -38,9 +38,9 @@ class ReaderRoom:
         self._entered = 0
         self._count = 0
         self.awake: set[int] = set()
-        """Queues whose readers should be looked at."""
+        """Queues whose readers should be checked."""
         self.deserted: set[int] = set()
-        """Queues that nobody waits on any more; whoever times idle queues takes them from here."""
+        """Queues without waiting readers since the last check; the timing of idle queues takes them from here."""
 
     def enter(self, reader: LogReader) -> None:
         """Waits from now on; raises where too many do, or the request id is in use."""
@@ -65,7 +65,7 @@ class ReaderRoom:
             heapify(self._deadlines)
 
     def leave(self, reader: LogReader) -> None:
-        """It is answered, or nobody is there any more."""
+        """The reader is answered, or gone."""
         reader.gone = True
         mine = self._by_connection.get(reader.connection, {})
         if mine.get(reader.request_id) is not reader:
@@ -118,7 +118,7 @@ class ReaderRoom:
         return readers
 
     def timed_out(self, now_ms: int) -> list[LogReader]:
-        """Readers whose time is up and whom no helper thread reads for; they stay until answered."""
+        """Readers whose time is over and for which no helper thread reads; they stay until answered."""
         found = []
         while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][2].gone):
             _, _, reader = heappop(self._deadlines)

@@ -1,4 +1,4 @@
-"""The replication model of a node that is alone: every partition has one replica, and what is on its disk is committed."""
+"""The replication model of a single server: every partition has one replica, and everything on its disk is committed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Alone:
     # -- what handlers ask -----------------------------------------------------------------------------------
 
     def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
-        """Nothing: what is on the disk is committed."""
+        """Nothing: everything on the disk is committed."""
         return ()
 
     def is_committed(self, need: Need) -> bool | None:
@@ -51,10 +51,10 @@ class Alone:
         """The node has deleted it."""
 
     def damaged(self, partition_id: int) -> None:
-        """There is nobody to repair it from."""
+        """There is no other replica for a repair."""
 
     def may_begin_checkpoint(self) -> bool:
-        """Always: no state comes from elsewhere."""
+        """Always: no whole state arrives."""
         return True
 
     def describe(self, partition_id: int) -> ReplicaStatus | None:
@@ -86,7 +86,7 @@ class Alone:
         move_some(self._parts, partition_id, now_ms)
 
     def end_turn(self, now_ms: int) -> None:
-        """Tells the log of lifecycles what became of messages."""
+        """Reports to the lifecycle log."""
         self._reports.report_due(now_ms)
 
     def flushed(self, now_ms: int) -> None:
@@ -100,7 +100,7 @@ class Alone:
         """None is its own."""
 
     def has_more(self) -> bool:
-        """Nothing goes on by itself."""
+        """No work continues by itself."""
         return False
 
     def close(self, now_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""Answers requests about time. The answers wait for no disk, and say when they left as late as they can.
+"""Answers requests about time. They wait for no disk, and contain the latest possible time of sending.
 
-The sequencer is here too. Its process number is another one after each start, so it need not remember anything:
-no id is ever given out twice.
+The sequencer is here too. Its process number changes with each start, so it need not store anything, and still no id is
+ever used twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.ordering.timestamp_id import Sequencer
 from penstock.wire.clock_messages import ClockReading, TakenIds
 
 Question = tuple[int, int, ClockInterval | None]
-"""The connection, its request, and what was known of the time when it came."""
+"""The connection, its request, and the known time when it arrived."""
 
 
 class ClockHandler:
@@ -31,7 +31,7 @@ class ClockHandler:
         self._questions: list[Question] = []
 
     def ask(self, connection: int, request_id: int) -> None:
-        """Somebody wants to know the time; the answer is made when it leaves."""
+        """A client asks for the time; the answer is made when it leaves."""
         self._questions.append((connection, request_id, self._clock()))
 
     def take_ids(self, count: int) -> TakenIds:

@@ -1,4 +1,4 @@
-"""What the node looks up in a request before it is handled."""
+"""The lookups for a request before it is handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node is told about where it runs."""
+"""What a node knows about the machine and process in which it runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def not_synchronized() -> ClockInterval | None:
 
 
 class Environment(NamedTuple):
-    """The clock that orders by time, and what is for operators' eyes only."""
+    """The clock for order by time, and facts for operators."""
 
     version: str
     data_directory: str
     usage: Callable[[], tuple[float, int]]
     """CPU seconds and resident bytes of the process."""
     clock: Callable[[], ClockInterval | None] = not_synchronized
-    """What time it may be, for order by time; None: nobody can tell."""
+    """The clock interval, for order by time; None: it is unknown."""
     clock_source: str = "own"
-    """Where that clock has the time from."""
+    """The source of that clock."""
     clock_drift_ppm: int = 200
     process: int = 0
-    """Of the sequencer's ids: drawn anew for each start."""
+    """The process number in ids of the sequencer: random for each start."""

@@ -1,4 +1,4 @@
-"""The logbook: what is decided is appended to the journal, then applied. Nothing changes a queue any other way."""
+"""The logbook: decisions are appended to the journal, then applied. This is the only way to change a queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Appended = TypeVar("Appended")
 
 
 class WrittenRecord(NamedTuple):
-    """A record that this node wrote as the first one: no other node has it yet."""
+    """A record that this node was the first to write: no other node has it yet."""
 
     partition_id: int
     record_index: int
@@ -46,7 +46,7 @@ class Logbook:
             raise disk_full()
 
     def check_room(self, partition: Partition, decided: Sequence[PendingRecord]) -> None:
-        """Raises where not all of these records find room: what is answered as refused must not be done in part."""
+        """Raises if these records do not all find room: a refused request must not be carried out in part."""
         rows = [
             (encode_record(record), (batch.data,) if batch is not None else ()) for record, batch in decided
         ]
@@ -54,7 +54,7 @@ class Logbook:
         self._put(lambda: self._store.check_room(partition.partition_id, rows, reserve=reserve))
 
     def write(self, partition: Partition, decided: Iterable[PendingRecord]) -> None:
-        """Appends and applies, in order. What raises has appended nothing of the record it raised for."""
+        """Appends and applies, in order. If it raises, nothing was appended of the record for which it raised."""
         store = self._store
         for record, batch in decided:
             head = encode_record(record)
@@ -78,7 +78,7 @@ class Logbook:
                 payload = batch.data if batch is not None else b""
                 self._written.append(WrittenRecord(partition.partition_id, index, head, payload))
 
-    # -- what comes from a primary ---------------------------------------------------------------------------
+    # -- records from a primary --------------------------------------------------------------------------------
 
     def copy(self, partition: Partition, record: QueueRecord, head: bytes, batch: Batch | None) -> None:
         """Appends and applies a record as another node wrote it."""
@@ -91,7 +91,7 @@ class Logbook:
         partition.apply(record, batch, position)
 
     def write_cut(self, partition_id: int, last: int) -> None:
-        """Appends that records after `last` are no more."""
+        """Appends a cut after `last`."""
         log = self._store.replica_log
         assert log is not None
         self._put(lambda: log.cut(partition_id, last))
@@ -128,7 +128,7 @@ class Logbook:
 
 
 def disk_full() -> PenstockError:
-    """What a client is told when there is no space."""
+    """The error if there is no space."""
     return PenstockError(
         ErrorCode.DISK_FULL,
         "the disk is full: sends are refused, receives and deletes continue; free space or delete messages",
@@ -136,5 +136,5 @@ def disk_full() -> PenstockError:
 
 
 def busy() -> PenstockError:
-    """What a client is told when the disk cannot keep up for a moment."""
+    """The error if the disk cannot keep up for a moment."""
     return PenstockError(ErrorCode.OVERLOADED, "the disk cannot keep up; try again in a moment")

@@ -1,7 +1,7 @@
-"""The node: takes frames, time and finished work; gives flushes, jobs and answers. Owns no thread and no clock.
+"""The node: takes frames, time and finished work; returns flushes, jobs and answers. It owns no thread and no clock.
 
-Whoever drives it (the runtime, or the simulation) calls `handle` for every frame of a turn, then `take_flush`,
-`take_jobs` and `take_output` once. All that arrived in the turn shares one flush: that is group commit.
+Its driver (the runtime, or the simulation) calls `handle` for every frame of a turn, then `take_flush`, `take_jobs` and
+`take_output` once. All requests of the turn share one flush: this is group commit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Node:
         self._cold_deliveries: dict[Job, GrantedDelivery | GrantedGroup] = {}
         self._cold_requests: dict[Job, tuple[int, int, messages.Peek | messages.Redrive]] = {}
         self._cold_moves: dict[Job, int] = {}
-        self.next_wakeup_ms()  # so that what fell due while nobody ran is done before the first request
+        self.next_wakeup_ms()  # work that became due while the node was down is done before the first request
 
     @property
     def last_stamp_us(self) -> int:
@@ -114,7 +114,7 @@ class Node:
         self._parts.readers.leave_connection(connection)
 
     def behind(self, connection: int) -> None:
-        """The client does not read what it is sent: it gets no more messages for now."""
+        """The client does not read its messages: it gets no more for now."""
         self._parts.behind.add(connection)
 
     def caught_up(self, connection: int) -> None:
@@ -123,7 +123,7 @@ class Node:
         self._parts.unpark(connection)
 
     def handle(self, connection: int, frame: Frame, now_ms: int) -> None:
-        """Acts on one request; whatever is wrong with it becomes an answer."""
+        """Handles one request; every error becomes an answer."""
         self._parts.now_ms = now_ms
         self._model.request_arrives(now_ms)
         if connection not in self._connections:
@@ -197,7 +197,7 @@ class Node:
     # -- the disk --------------------------------------------------------------------------------------------
 
     def take_flush(self) -> Flush | None:
-        """Ends the turn: who waited is served, moves go on, and everything appended is handed out to be written."""
+        """Ends the turn: serves waiting receivers, continues moves, and hands out everything appended to be written."""
         self._serve_waiting()
         self._log_reads.serve_waiting(self._parts.now_ms)
         self._move()
@@ -296,7 +296,7 @@ class Node:
         return job
 
     def take_output(self) -> list[tuple[int, list[Buffer]]]:
-        """What may be written to connections now."""
+        """The bytes that may be written to connections now."""
         outbox = self._parts.outbox
         output = outbox.take()
         for connection, _ in output:

@@ -1,8 +1,8 @@
-"""The turns of a node: what is done in a turn and in which order, what one flush takes along, and when the next turn is.
+"""The turns of a node: the order of work in a turn, the contents of one flush, and the time of the next turn.
 
-Everything that arrived together is handled first, then one turn ticks the node, starts a flush, writes answers and hands out
-jobs: that is where group commit comes from. The driver of a process (`runtime/engine/driver.py`) and that of a simulated machine
-are the hands: they have the clock, the threads, the sockets and the timer, and decide nothing of this.
+All requests that arrived together are handled first. Then one turn ticks the node, starts a flush, writes answers and
+hands out jobs: this gives group commit. The driver of a process (`runtime/engine/driver.py`) and that of a simulated
+machine only carry this out: they have the clock, the threads, the sockets and the timer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TurningNode(Protocol):
         ...
 
     def take_flush(self) -> Flush | None:
-        """What was appended since the last flush, if anything was."""
+        """The records appended since the last flush, if any."""
         ...
 
     def flushed(self, flush: Flush, now_ms: int) -> None:
@@ -55,7 +55,7 @@ class TurningNode(Protocol):
         ...
 
     def has_more(self) -> bool:
-        """Whether there is work that goes on by itself."""
+        """Whether there is work that continues by itself."""
         ...
 
 
@@ -92,13 +92,13 @@ class Hands(Protocol):
 
 
 class NodeTurns:
-    """Takes one turn after the other, each with `run`. Errors of the node go through to the caller."""
+    """Takes one turn after the other, each with `run`. Errors of the node are passed to the caller."""
 
     def __init__(self, node: TurningNode, hands: Hands) -> None:
         self._node = node
         self._hands = hands
         self.requests = 0
-        """How many requests came since the last turn; whoever hands them to the node counts them here."""
+        """The number of requests since the last turn; the driver counts them here."""
         self.congested = False
         self.is_closing = False
         """Whether jobs are not begun any more."""
@@ -106,7 +106,7 @@ class NodeTurns:
         """Whether a flush is under way."""
         self._jobs_under_way = 0
         self._answers_are_due = False
-        """A flush has ended, and what it lets go has not been written yet."""
+        """A flush has ended, and the answers that it releases have not been written yet."""
         self._wakeup_ms: int | None = 0
         """When the node wants to be ticked, as of the last turn."""
         self._timer_ms: int | None = None
@@ -124,11 +124,11 @@ class NodeTurns:
             self._wakeup_ms = None
             node.tick(now_ms)
         has_flushed = self._start_flush()
-        # Answers first: whoever waits for one does not wait for our housekeeping.
+        # Answers first: clients that wait for one do not wait for upkeep.
         self.write_answers()
         self._answers_are_due = False
         if has_flushed:
-            self._start_flush()  # of what came of the first
+            self._start_flush()  # as a result of the first
         hands.ship()
         if not self.is_closing:
             for job in node.take_jobs():
@@ -164,8 +164,8 @@ class NodeTurns:
     def _start_flush(self) -> bool:
         """Hands out the next flush, unless one is under way or there is nothing; True if it has ended already."""
         if self.is_flushing:
-            return False  # what was appended since joins the next one
-        # With answers to write there is something to overlap with: they would wait for the sync of what came after them.
+            return False  # records appended since join the next one
+        # If answers must be written, the flush must not run inline: they would wait for the sync of later records.
         alone = self.requests == 1 and not self._answers_are_due
         self.requests = 0
         flush = self._node.take_flush()
@@ -187,7 +187,7 @@ class NodeTurns:
         if wakeup_ms is None and not goes_on:
             return  # a timer that is set may fire for nothing: cheaper than cancelling one a request
         now_ms = self._hands.now_ms()
-        # Work that goes on by itself gets a turn a millisecond: where it stands still, that burns no core.
+        # Work that continues by itself gets a turn a millisecond: if it cannot continue, this uses no whole core.
         at_ms = now_ms + 1 if goes_on or wakeup_ms is None else max(wakeup_ms, now_ms + 1)
         if self._timer_ms is None or at_ms < self._timer_ms:
             self._timer_ms = at_ms

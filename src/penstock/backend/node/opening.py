@@ -1,4 +1,4 @@
-"""Opening a node's data: what recovery found becomes queues; what is damaged is fenced, never skipped silently."""
+"""Opens a node's data: turns the results of recovery into queues, and fences damaged ones; nothing is skipped silently."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _replay(parts: NodeParts, entry: Entry, made: dict[int, int]) -> None:
 
 
 def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes]]) -> None:
-    """What was taken in from another replica: a part of a state, or a batch that one refers to."""
+    """Replays what came from another replica: a part of a state, or a batch that one refers to."""
     partition = parts.catalogue.partitions.get(entry.partition)
     if partition is None or (entry.partition in parts.catalogue.damage and entry.kind == BATCH):
         return
@@ -206,10 +206,10 @@ def _check_unread(parts: NodeParts, made: Mapping[int, int]) -> None:
 
 
 def _check_indexes(parts: NodeParts) -> None:
-    """Every state must stand at the last record that storage has read; one that does not lacks something.
+    """Every state must be at the last record that storage has read; otherwise it lacks something.
 
-    One exception: a node of a cluster dropped a partition and holds it again, and has none of it yet. What the journal
-    has are records of the former life. `has_only_former_life` keeps such a partition from being led.
+    There is one exception: a node of a cluster dropped a partition and holds it again, and has nothing of it yet. The
+    journal has records of the earlier membership. `has_only_former_life` prevents that such a partition is led.
     """
     store = parts.store
     indexes = store.recovery.indexes

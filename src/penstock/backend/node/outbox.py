@@ -1,7 +1,7 @@
 """The outbox: an answer leaves when everything that was appended before it is on disk, and not earlier.
 
-An answer to a send that the server stamped leaves when the stamp has certainly passed as well. In a cluster an answer
-also says of which partitions it tells something, and leaves when that is committed on their replicas.
+The answer to a send with a server stamp waits until the stamp has certainly passed as well. In a cluster an answer also
+names the partitions that it is about, and leaves when their state is committed on the replicas.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOO_FEW = Failed(
 
 
 class LeaseRef(NamedTuple):
-    """The lease an answer hands over, to be given back if nobody is there to take it."""
+    """The lease that an answer delivers; it is returned if the receiver is gone."""
 
     partition_id: int
     lease: int
@@ -37,7 +37,7 @@ class LeaseRef(NamedTuple):
 
 
 class HandedAnswer(NamedTuple):
-    """An answer to a client in this process, who takes it as it is: nothing is encoded to be decoded."""
+    """An answer to a client in this process, which is not encoded."""
 
     request_id: int
     answer: Answer
@@ -63,13 +63,14 @@ class _Waiting(NamedTuple):
 
 
 class Outbox:
-    """Answers in the order they were made."""
+    """Answers in the order in which they were made."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
         self.stamped: list[tuple[int, int, int, _Form]] = []
-        """(stamp, number, connection, form) of answers on disk whose stamp may not have passed yet: a heap, apart
-        from the others, so that nobody waits behind them."""
+        """(stamp, number, connection, form) of answers on disk whose stamp may not have passed yet: a separate heap, so that
+        no other answer waits behind them.
+        """
         self._stamped_total = 0
         self._ready: dict[int, list[Buffer]] = {}
         self._handed: dict[int, list[HandedAnswer]] = {}
@@ -77,7 +78,7 @@ class Outbox:
         """The connections that are no sockets, but clients in this process."""
         self._body_bytes: dict[int, int] = {}
         self.undelivered: list[LeaseRef] = []
-        """Leases whose receiver was gone by the time the answer could leave."""
+        """Leases whose receiver was gone when the answer could leave."""
         self.commitment: Commitment
         """Says what is committed; set once the node's data is open."""
         self._held: dict[int, deque[_Waiting]] = {}
@@ -109,7 +110,7 @@ class Outbox:
         )
 
     def put_now(self, connection: int, request_id: int, answer: Answer) -> None:
-        """The answer may leave at once: it tells nothing of what is stored."""
+        """The answer may leave at once: it does not depend on stored data."""
         self._let_leave(connection, self._form(connection, request_id, answer, ()))
 
     def _form(self, connection: int, request_id: int, answer: Answer, body: Sequence[Buffer]) -> _Form:
@@ -150,7 +151,7 @@ class Outbox:
                 self.undelivered += leases
 
     def replicated(self, partition: int, connections: Collection[int]) -> None:
-        """More of a partition is committed, or will never be: looks at the answers that wait for it."""
+        """More of a partition is committed, or will never be: checks the answers that wait for it."""
         held = self._held.get(partition)
         while held:
             if self.commitment.is_committed(_need_of(held[0], partition)) is False:
@@ -183,7 +184,7 @@ class Outbox:
             self.undelivered += answer.leases
 
     def _instead(self, answer: _Waiting, failed: Failed) -> _Waiting:
-        """What is told in place of an answer that is not so."""
+        """The answer in place of one that became untrue."""
         form = self._form(answer.connection, answer.request_id, failed, ())
         return answer._replace(form=form, leases=(), stamp_us=0)
 
@@ -207,7 +208,7 @@ class Outbox:
             del self._body_bytes[connection]
 
     def take(self) -> list[tuple[int, list[Buffer]]]:
-        """What may be written now, by connection."""
+        """The bytes that may be written now, by connection."""
         if not self._ready:
             return []
         taken = list(self._ready.items())

@@ -1,4 +1,4 @@
-"""The parts of a node, as its modules see each other."""
+"""The parts of a node, for use by its modules."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from penstock.wire.messages import Answer, Failed, QueueDescription, QueueList, 
 from penstock.wire.send_order import SendOrder
 
 _TELLS_NO_MESSAGES = Failed | QueueDescription | QueueList
-"""Answers that any node of a cluster may give, whoever leads."""
+"""Answers that any node of a cluster may give, also without leading."""
 _TELLS_READERS = Sent | GroupChanged
-"""What a reader at the end of a retained log waits for, or must know of."""
+"""Records that a reader at the end of a retained log waits for, or must know."""
 
 
 class GrantedDelivery(NamedTuple):
-    """A lease that was granted and whose messages are to be handed over."""
+    """A lease that was granted and whose messages must be delivered."""
 
     waiter: Waiter
     granted: Granted
@@ -49,7 +49,7 @@ class GrantedDelivery(NamedTuple):
 
 
 class GrantedGroup(NamedTuple):
-    """The leases that a receiver of several queues was granted."""
+    """The leases that a receiver of several queues got."""
 
     waiter: Waiter
     queues: WeightedSet
@@ -59,7 +59,7 @@ class GrantedGroup(NamedTuple):
 
 
 class CheckpointsUnderWay(Protocol):
-    """Checkpoints, as a model sees them that writes whole states."""
+    """Checkpoints, for models that write whole states."""
 
     @property
     def is_under_way(self) -> bool:
@@ -68,7 +68,7 @@ class CheckpointsUnderWay(Protocol):
 
 @dataclass(slots=True)
 class NodeParts:
-    """What every handler works on. Owned by one thread."""
+    """The state that all handlers use. Owned by one thread."""
 
     store: Store
     catalogue: Catalogue
@@ -78,7 +78,7 @@ class NodeParts:
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
     outbox: Outbox = field(default_factory=Outbox)
     clock: Clock = not_synchronized
-    """What time it may be, for order by time."""
+    """The clock interval, for order by time."""
     held_sends: HeldSends = field(default_factory=HeldSends)
     send_order: SendOrder = field(default_factory=SendOrder)
     """The last batch of each producer, by connection: those that follow it may come."""
@@ -89,25 +89,25 @@ class NodeParts:
     movers: set[int] = field(default_factory=set)
     """Queues with messages on their way to another, and deleted queues that are still to be removed."""
     stalled_movers: set[int] = field(default_factory=set)
-    """Queues whose messages wait for a damaged queue: nothing is done for them until a queue is deleted."""
+    """Queues whose messages wait for a damaged queue: they are skipped until a queue is deleted."""
     doomed: set[int] = field(default_factory=set)
     """Damaged queues that were deleted as they are: they are removed with everything."""
     timed: set[int] = field(default_factory=set)
     """Queues whose next upkeep may have changed."""
     shares: TurnsInUse = field(default_factory=TurnsInUse)
-    """Whose turn it is where several queues are received from together."""
+    """The turns of queues that are received from together."""
     idle: IdleQueues = field(default_factory=IdleQueues)
-    """When queues were last used that go when nobody uses them."""
+    """When queues with an idle expiry were last used."""
     cold_deliveries: list[tuple[list[int], GrantedDelivery | GrantedGroup]] = field(default_factory=list)
-    """(positions, delivery): what must be read by a helper thread before it can be handed over."""
+    """(positions, delivery): what a helper thread must read before it can be delivered."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
     to_report: set[int] = field(default_factory=set)
     """Queues with rows about their messages that may have to be reported."""
     clients: dict[int, str] = field(default_factory=dict)
-    """What clients called themselves, by connection."""
+    """The names that clients gave themselves, by connection."""
     readers: ReaderRoom = field(default_factory=ReaderRoom)
-    """Who waits to read a retained log."""
+    """The readers that wait on retained logs."""
     members: MemberLeases = field(default_factory=MemberLeases)
     """Until when members of groups of readers are taken to be alive."""
     captures: Captures = field(default_factory=Captures)
@@ -115,18 +115,18 @@ class NodeParts:
     freeing: Freeing = field(default_factory=Freeing)
     """States that are no longer used."""
     connections: dict[int, bool] = field(default_factory=dict)
-    """Open connections, and whether each has said hello."""
+    """Open connections, and whether each has sent its hello."""
     now_ms: int = 0
-    """The time that the node was told last."""
+    """The current time of the node."""
     model: ReplicationModel = field(init=False)
     """How partitions are replicated, if they are."""
     checkpointer: CheckpointsUnderWay = field(init=False)
 
     def write(self, partition: Partition, decided: Sequence[PendingRecord]) -> None:
-        """Appends and applies, and notes who must be looked at because of it.
+        """Appends and applies, and notes which queues must be checked because of it.
 
-        Raises where the journal has no room. Records before the one that found none are written then, and are noted too:
-        otherwise messages that began to move would wait for a mover that is not told of them.
+        Raises if the journal has no room. Records before the failed one are written then, and are noted too: otherwise
+        messages that began to move would wait for a mover that does not know of them.
         """
         if not decided:
             return
@@ -149,7 +149,7 @@ class NodeParts:
                 self.readers.wake(partition_id)
 
     def take_leavings(self, partition: Partition) -> None:
-        """Takes what records made a partition give up: files, and tables that are freed over many turns."""
+        """Takes what records made superfluous: files, and tables that are freed over many turns."""
         if partition.table.emptied or (partition.log is not None and partition.log.emptied):
             self.emptied.update((partition.partition_id, file) for file in take_emptied(partition))
         if partition.discarded:
@@ -157,10 +157,10 @@ class NodeParts:
             partition.discarded = []
 
     def _readable(self, partition_id: int, decided: Sequence[PendingRecord]) -> Sequence[PendingRecord]:
-        """The records as replicas of an earlier version can read them, where there are such.
+        """The records in a form for replicas of an earlier version, if there are any.
 
-        They are told of the move of spent messages alone, as of any other move of what is out. It ends the lease. That the
-        messages came back before, when they were first received and what their consumer said of them, goes unnoted.
+        They get the move of spent messages as a plain move of leased ones, which ends the lease. They do not learn that
+        the messages came back before, when they were first received, and the consumer's error.
         """
         if not any(isinstance(row.record, SpentMoved) for row in decided):
             return decided
@@ -172,7 +172,7 @@ class NodeParts:
         ]
 
     def fence(self, partition_id: int, damaged: DamagedEntryError) -> None:
-        """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
+        """Stored data of the queue differs from what was written: it is not served until it is repaired."""
         self.catalogue.fence(partition_id, str(damaged))
         self.store.fence(Damage(partition_id, damaged.file, damaged.offset, damaged.reason))
         partition = self.catalogue.partitions.get(partition_id)
@@ -183,7 +183,7 @@ class NodeParts:
         self.model.damaged(partition_id)
 
     def leave_queue(self, partition_id: int) -> list[Waiter | LogReader]:
-        """Nobody waits on the queue any more; returns who did."""
+        """Removes and returns all receivers that wait on the queue."""
         self.members.forget_queue(partition_id)
         return [*self.waiting.leave_queue(partition_id), *self.readers.leave_queue(partition_id)]
 
@@ -193,7 +193,7 @@ class NodeParts:
         self.readers.unpark(connection)
 
     def congested(self) -> bool:
-        """Whether so much waits for the disk that nothing more is to be taken in."""
+        """Whether so much waits for the disk that no more input is accepted."""
         return self.store.unflushed_bytes > self.max_unflushed_bytes or self.store.congested
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
@@ -213,14 +213,14 @@ class NodeParts:
         return self.model.incarnation_of(name) is not None
 
     def consumer(self, partition: Partition, waiter: Waiter) -> str:
-        """Who receives, where anybody wants to know."""
+        """The name of the consumer, if it is needed."""
         if partition.lifecycle is None:
             return ""
         name = waiter.consumer or self.clients.get(waiter.connection, "")
         return name[: limits.CONSUMER_NAME_CHARACTERS]
 
     def may_deliver(self, connection: int) -> bool:
-        """Whether the connection may be given more messages: what nobody reads must not fill the memory."""
+        """Whether the connection may get more messages: unread messages must not fill the memory."""
         return connection not in self.behind and self.outbox.body_bytes(connection) < limits.UNREAD_BYTES
 
     def answer(

@@ -1,4 +1,4 @@
-"""Takes each request of a node to the module that answers it."""
+"""Dispatches requests to their handlers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.wire.refusals import hello_first
 
 
 class RequestHandlers:
-    """Knows who answers what."""
+    """The handler of each request."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RequestHandlers:
         self._log_reads = log_reads
         self._clock_handler = clock_handler
         self._connections = connections
-        """Open connections, and whether each has said hello."""
+        """Open connections, and whether each has sent its hello."""
         self._node = node
         self._started_ms = started_ms
 

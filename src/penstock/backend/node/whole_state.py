@@ -1,8 +1,8 @@
-"""A partition sent whole: its state as bytes, then the batches that live in it; and a state made anew from records.
+"""A partition sent as a whole: its state as bytes, then its living batches; and a state rebuilt from records.
 
-A state from another replica refers to batches by the other's positions, which are marked. Each batch that comes replaces
-its marks by where it is stored here; messages that die meanwhile take theirs with them. The replica has everything when
-no mark is left that something living stands at, which is also how a restart finds out.
+A state from another replica refers to batches by the other's positions, which are marked. Each batch that arrives replaces
+its marks by its position here; messages that end meanwhile remove theirs. The replica is complete when no living message
+has a marked position, which also works after a restart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WALK_BATCHES = 256
 
 
 class StateParts:
-    """A state in parts that fit into entries of a journal, each cut out when it is taken."""
+    """A state in parts that fit into journal entries; each is cut when it is taken."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self._buffers = deque(memoryview(buffer) for buffer in buffers)
@@ -64,7 +64,7 @@ def is_missing_batches(partition: Partition) -> bool:
 
 
 def place_batches(partition: Partition, stored: Sequence[tuple[Sent, int]]) -> None:
-    """Batches came, and are at these positions now."""
+    """Batches arrived, and are at these positions now."""
     for sent, position in stored:
         for place in list(_marked_places(partition, sent)):
             living_files.relocate(partition, (place,), {place[0]: position})
@@ -96,7 +96,7 @@ def _marked_places(partition: Partition, sent: Sent) -> Iterator[Place]:
 
 
 class Walk:
-    """A walk over the batches that live in a partition, in the order of their messages, while they come and go."""
+    """Visits the living batches of a partition, in the order of their messages, while batches come and go."""
 
     def __init__(self, partition: Partition, needs_position: int) -> None:
         self.index = partition.index

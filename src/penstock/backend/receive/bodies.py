@@ -1,4 +1,4 @@
-"""From runs of leased or looked-at messages to the slices of stored batches that carry them."""
+"""From runs of leased or peeked messages to the slices of stored batches with their bodies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ColdReadError(Exception):
 
 
 class StoredSlice(NamedTuple):
-    """A run of messages of one stored batch, ready to be copied out."""
+    """A run of messages of one stored batch, ready to be copied."""
 
     first: int
     messages: int
@@ -71,13 +71,13 @@ class StoredSlice(NamedTuple):
         return sum(self.batch.sizes[start : start + self.messages])
 
     def buffers(self) -> list[Buffer]:
-        """The messages as an encoded batch of their own."""
+        """The messages as a separate encoded batch."""
         start = self.first - self.sent.first
         return self.batch.slice(start, start + self.messages)
 
 
 class BodyReader:
-    """Reads stored batches, never waiting for the disk unless told to."""
+    """Reads stored batches, waiting for the disk only on request."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -107,7 +107,7 @@ class BodyReader:
         return heads, _joined_small(body)
 
     def each(self, partition: Partition, runs: Runs) -> Iterator[StoredSlice]:
-        """Like `slices`, one after the other: who gets some before a `ColdReadError` can go on with those."""
+        """Like `slices`, one after the other: the caller keeps the slices before a `ColdReadError`."""
         for run in runs:
             pieces = stored_runs(partition, (run,))
             for place, (position, first, messages) in enumerate(pieces):

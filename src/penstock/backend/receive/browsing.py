@@ -1,4 +1,4 @@
-"""Looking without leasing, and redriving what was looked at: peek, filters, redrive."""
+"""Reads without leasing, and redrives: peek, filters, redrive."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _scan(
     *,
     ready_only: bool = False,
 ) -> tuple[list[StoredSlice], int | None]:
-    """Up to `most` living messages that pass, and where to go on."""
+    """Up to `most` living messages that pass the filter, and where to continue."""
     table = partition.table
     pattern = states.RUNS_IN[states.READY] if ready_only else states.RUNS_LIVING
     scan = limits.PEEK_SCAN_MESSAGES if wanted is not None or among is not None else most
@@ -112,7 +112,7 @@ def _scan(
     except ColdReadError:
         if following == start:
             raise
-        return found, following  # what is in memory already; the rest when asked again
+        return found, following  # only batches in memory; the rest with the next request
     return found, end if scanned >= scan and end < table.next else None
 
 

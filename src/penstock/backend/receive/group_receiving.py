@@ -1,4 +1,4 @@
-"""Receiving from several queues at once: each gives by its weight, and an empty one leaves its share to the others."""
+"""Receives from several queues at once: each gives by its weight, and an empty one leaves its share to the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def receive_any(parts: NodeParts, connection: int, request_id: int, request: Rec
         _enter(parts, waiter, queues)
         return
     for partition in partitions:
-        traffic.serve_line(parts, partition, now_ms)  # who waited longer comes first
+        traffic.serve_line(parts, partition, now_ms)  # receivers that waited longer come first
     for partition_id, _ in queues:
         parts.catalogue.usable(partition_id)  # serving them may have shown damage
     if _serve(parts, waiter, queues, now_ms):
@@ -134,7 +134,7 @@ def _available(parts: NodeParts, partition_id: int) -> int:
 def _grant(
     parts: NodeParts, waiter: Waiter, queues: WeightedSet, available: list[int], now_ms: int
 ) -> list[tuple[int, Granted]]:
-    """One lease a queue. Where one gives less than it seemed to have, those after it get its share."""
+    """One lease for each queue. If one gives less than expected, the following ones get its share."""
     shares = parts.shares.of(queues)
     planned = shares.plan(available, waiter.messages)
     budget = Budget(waiter.messages, waiter.max_bytes)
@@ -177,7 +177,7 @@ def _grant_one(
         return None
     try:
         return parts.carry_out(partition, decision)
-    except PenstockError:  # no room in the journal: what is leased already is delivered
+    except PenstockError:  # no room in the journal: deliver the leases that were granted
         if first:
             raise
         return None
@@ -186,7 +186,7 @@ def _grant_one(
 def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> None:
     """Answers with the messages of all leases, or leaves them with those whose bodies must be read first.
 
-    With `block` they have been read meanwhile, and what the leases no longer hold is left out.
+    With `block` they have been read meanwhile, and messages that the leases no longer hold are left out.
     """
     waiter = pending.waiter
     deliveries: list[QueueDelivery] = []
@@ -232,7 +232,7 @@ def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> 
 
 
 def _fail(parts: NodeParts, pending: GrantedGroup, failed: Failed) -> None:
-    """One queue is gone or damaged: the receiver is told so, and what the others gave is ready again."""
+    """One queue is gone or damaged: the receiver gets the error, and the messages of the others are ready again."""
     for partition_id, granted in pending.granted:
         try:
             partition = parts.catalogue.usable(partition_id)
@@ -245,7 +245,7 @@ def _fail(parts: NodeParts, pending: GrantedGroup, failed: Failed) -> None:
 
 
 def _wait_on(parts: NodeParts, pending: GrantedGroup) -> None:
-    """All leases ended before their messages could be read: the receiver goes on waiting, if its time is not up."""
+    """All leases ended before their messages could be read: the receiver continues to wait, if its time is not over."""
     waiter = pending.waiter
     try:
         for partition_id, _ in pending.queues:

@@ -64,7 +64,7 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         waiter.deadline_ms = now_ms + (request.wait_ms or limits.RECEIVE_PARKED_MS)
         parts.waiting.enter(waiter)
         return
-    serve_line(parts, partition, now_ms)  # who waited longer comes first
+    serve_line(parts, partition, now_ms)  # receivers that waited longer come first
     parts.catalogue.usable(request.queue_id)  # serving them may have shown damage
     if serve(parts, partition, waiter, now_ms):
         return
@@ -113,7 +113,7 @@ def add_credit(parts: NodeParts, connection: int, request: AddCredit) -> None:
 
 
 def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done:
-    """Cancels a subscription or a receive that waits; what was delivered stays leased."""
+    """Cancels a subscription or a waiting receive; delivered messages stay leased."""
     waiter = parts.waiting.find(connection, request.subscription)
     if waiter is not None:
         parts.waiting.leave(waiter)
@@ -123,12 +123,12 @@ def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done
 
 
 def nothing_for(waiter: Waiter) -> Delivery | GroupDelivery:
-    """What a receiver is answered for whom nothing came."""
+    """The answer to a receiver that got nothing."""
     return GroupDelivery([]) if waiter.places or waiter.whole is not None else NOTHING
 
 
 def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Serves who waits for the queue, in order, until nothing is ready or nobody waits."""
+    """Serves the receivers of the queue, in order, until no message is ready or no receiver waits."""
     while (waiter := parts.waiting.next_in_line(partition.partition_id)) is not None:
         if not parts.may_deliver(waiter.connection):
             parts.waiting.park(waiter)
@@ -217,8 +217,8 @@ def _room_for_leases(partition: Partition, max_leased: int) -> int:
 def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) -> None:
     """Answers with the messages of a lease, or leaves it with those whose bodies must be read first.
 
-    With `block` they have been read meanwhile, and what the lease no longer holds is left out: its body may be
-    gone, and somebody else may have it.
+    With `block` they have been read meanwhile, and messages that the lease no longer holds are left out: their bodies may
+    be gone, and another consumer may have them.
     """
     waiter, granted = pending.waiter, pending.granted
     partition = parts.catalogue.partitions.get(waiter.partition_id)
@@ -248,7 +248,7 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
         return
     token = parts.seal.token(waiter.partition_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
-    # Who has an attempt id asks for the same lease again, maybe on another connection: it is not taken back early.
+    # A client with an attempt id asks for the same lease again, maybe on another connection: it is not returned early.
     leases = () if waiter.attempt else (LeaseRef(waiter.partition_id, granted.lease, runs),)
     parts.answer(waiter.connection, waiter.request_id, answer, body, leases, about=waiter.partition_id)
 
@@ -344,7 +344,7 @@ def check_wait(wait_ms: int) -> None:
 
 
 def check_counts(messages: int, visibility_timeout_ms: int | None) -> None:
-    """Raises where a receive asks for what nobody can be given."""
+    """Raises if a receive asks for more than a receiver can get."""
     if not 1 <= messages <= limits.RECEIVE_MESSAGES:
         raise PenstockError(
             ErrorCode.BAD_REQUEST, f"ask for 1 to {limits.RECEIVE_MESSAGES} messages, not {messages}"

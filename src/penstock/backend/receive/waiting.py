@@ -1,7 +1,7 @@
-"""Who waits for messages: long-polling receivers and subscriptions with credit, served in order of waiting.
+"""Receivers that wait for messages: long polls and subscriptions with credit, served in order of waiting.
 
-A waiter costs nothing while it waits: it is an entry in its queue's line, looked at only when something in the
-queue became ready, its time ran out or it got credit. Who waits for several queues has a place in the line of each.
+A waiter costs nothing while it waits: it is an entry in its queue's line, used only when a message became ready, its time
+ended or it got credit. A receiver of several queues has a place in the line of each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 
 _STALE_AT_LEAST = 64
-"""Who has left stays in a line or among the deadlines until there are so many, and more than have not left."""
+"""A waiter that has left stays in a line or among the deadlines until there are so many, and more than the others."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,14 +36,14 @@ class Waiter:
     impatient: bool = False
     """It waits for its connection only, not for messages."""
     consumer: str = ""
-    """What it calls itself, if not by the name of its connection."""
+    """Its own name, if it is not the name of its connection."""
     in_line: bool = field(default=False)
     cancelled: bool = field(default=False)
     parked: bool = field(default=False)
     places: tuple[Waiter, ...] = ()
-    """Who waits for several queues stands in no line itself: these do, one in the line of each."""
+    """A receiver of several queues is in no line itself; these are, one in the line of each queue."""
     whole: Waiter | None = None
-    """Of such a place: who it stands for."""
+    """Of such a place: the receiver that it represents."""
     take: Callable[[int], bool] | None = None
     """Of such a place: serves the whole from all its queues, given the time; False where nothing is ready."""
 
@@ -72,12 +72,12 @@ class WaitingRoom:
         self._present: dict[int, int] = {}
         """How many wait for each queue, those without credit and the parked included."""
         self.deserted: set[int] = set()
-        """Queues that somebody waited for and nobody does any more, until the node has seen it."""
+        """Queues that lost their last waiter; the node takes them from here."""
         self._entered = 0
         self._receivers = 0
         """Those who wait and have a deadline."""
         self.awake: set[int] = set()
-        """Queues whose line should be looked at."""
+        """Queues whose line should be checked."""
 
     def enter(self, waiter: Waiter) -> None:
         """Joins the line of its queue; raises when the line is too long or the request id is in use."""
@@ -112,7 +112,7 @@ class WaitingRoom:
             heapify(self._deadlines)
 
     def line_up(self, waiter: Waiter) -> None:
-        """To the end of the line, if it may take something; who waits for several queues, of each line."""
+        """Puts it at the end of the line, if it may get messages; a receiver of several queues, of each line."""
         for place in waiter.places:
             self.line_up(place)
         if waiter.places:
@@ -161,11 +161,11 @@ class WaitingRoom:
             self.line_up(waiter)
 
     def has_line(self, partition_id: int) -> bool:
-        """Whether anybody waits for this queue."""
+        """Whether there is a waiter for this queue."""
         return partition_id in self._lines
 
     def must_wait(self, place: Waiter) -> bool:
-        """Whether somebody else is before it in its line."""
+        """Whether another waiter is before it in its line."""
         line = self._lines.get(place.partition_id)
         if line is None or not place.in_line:
             return False
@@ -175,7 +175,7 @@ class WaitingRoom:
         return line[0] is not place
 
     def is_awaited(self, partition_id: int) -> bool:
-        """Whether anybody waits for the queue, be it without credit or behind a slow connection."""
+        """Whether there is any waiter for the queue, also without credit or behind a slow connection."""
         return partition_id in self._present
 
     def wake(self, partition_id: int) -> None:
@@ -188,7 +188,7 @@ class WaitingRoom:
         return self._by_connection.get(connection, {}).get(request_id)
 
     def leave(self, waiter: Waiter) -> None:
-        """Served or cancelled for good; a place leaves with all others of its receiver."""
+        """The waiter was served or cancelled; a place leaves with all others of its receiver."""
         waiter = waiter.whole or waiter
         waiter.cancelled = True
         mine = self._by_connection.get(waiter.connection)
@@ -212,7 +212,7 @@ class WaitingRoom:
                 self.deserted.add(partition_id)
 
     def _left_line(self, partition_id: int) -> None:
-        """Somebody in the line has left it; where nothing arrives nobody else would take them out."""
+        """A waiter has left the line; without messages, the line would never be swept otherwise."""
         line = self._lines.get(partition_id)
         if line is None:
             return
@@ -242,7 +242,7 @@ class WaitingRoom:
         return waiters
 
     def timed_out(self, now_ms: int) -> list[Waiter]:
-        """Receivers whose time is up; they have left."""
+        """Receivers whose time is over; they have left."""
         found = []
         while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][2].cancelled):
             _, _, waiter = heappop(self._deadlines)

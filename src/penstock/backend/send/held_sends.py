@@ -1,4 +1,4 @@
-"""Sends that wait for a clock to become certain, by queue, in the order in which they came."""
+"""Sends that wait for the clock to become certain, by queue, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HeldSend(NamedTuple):
 
 
 class HeldSends:
-    """All that a node holds, bounded in number and in bytes for each queue, and in bytes for all of them."""
+    """All held sends of a node, bounded in number and in bytes for each queue, and in bytes for all."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = limits.SENDS_HELD_BYTES_PER_NODE if most_bytes is None else most_bytes

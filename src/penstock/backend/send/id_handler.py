@@ -1,4 +1,4 @@
-"""Requests of front ends about deduplication ids of a queue of several partitions."""
+"""Requests of front ends about deduplication ids of a queue with several partitions."""
 
 from __future__ import annotations
 

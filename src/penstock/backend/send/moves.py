@@ -1,15 +1,15 @@
-"""Carries messages that are on their way from queue to queue, a bounded piece at a time, and removes deleted queues.
+"""Moves messages from queue to queue, a bounded piece at a time, and removes deleted queues.
 
-All queues of a node share one journal, and the journal is durable as a prefix. So arrival, departure and the
-forgetting of the origin can be appended one after the other: whatever prefix of them survives a crash, the
-message is in exactly one queue, or is still on its way with the target knowing whether it arrived.
+All queues of a node share one journal, of which a crash keeps a prefix. So arrival, departure and the forgetting of the
+origin can be appended one after the other: with any prefix of them, the message is in exactly one queue, or is still
+moving and the target knows whether it arrived.
 
-A deleted queue is removed when nothing of it is on its way any more. What is left to do for that follows from its state, so
-it goes on where it stopped after a crash, and when the journal had no room in its middle:
+A deleted queue is removed when nothing of it is moving any more. The remaining work follows from its state, so it
+continues after a crash, and after the journal had no room:
 
     QueueDeleted    clients do not find it any more
-    MoveStarted     its delayed messages are on their way to the dead-letter queue, its late ones to theirs
-    ...             every message that is on its way arrives
+    MoveStarted     its delayed messages are moving to the dead-letter queue, its late ones to theirs
+    ...             every moving message arrives
     QueueRemoved    the rest is gone
 """
 
@@ -34,7 +34,7 @@ logger = logging.getLogger("penstock.backend")
 def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
     """One bounded step of the moves out of a queue; raises `ColdReadError` when bodies must be read first.
 
-    Raises `PenstockError` where the journal has no room. The queue stays among the movers then, and the next turn goes on.
+    Raises `PenstockError` if the journal has no room. The queue stays among the movers then, and the next turn continues.
     """
     partition = parts.catalogue.partitions.get(partition_id)
     if partition is None or partition_id in parts.catalogue.damage:
@@ -70,7 +70,7 @@ def move_some(parts: NodeParts, partition_id: int, now_ms: int) -> None:
     elif deleted and not settle_sources(parts, partition, now_ms):
         _wait_for_source(parts, partition)
     elif deleted:
-        remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
+        remove_queue(parts, partition, now_ms)  # if there is no room for its last rows: try again
         if partition_id in parts.catalogue.partitions:
             return
         tell_homeless(partition)
@@ -87,7 +87,7 @@ def _wait_for_source(parts: NodeParts, partition: Partition) -> None:
 
 
 def _settle_with_deleted(parts: NodeParts, source: Partition, now_ms: int) -> None:
-    """What has arrived in a queue that was deleted since leaves its source, which may have been damaged until now."""
+    """Messages that arrived in a queue deleted since leave their source, which may have been damaged until now."""
     for partition_id in parts.catalogue.deleting if source.moves else ():
         arrived = parts.catalogue.partitions[partition_id].origins.of(source.partition_id)
         parts.write(source, moving.finish_move(source, arrived, now_ms))
@@ -99,7 +99,7 @@ def has_target(parts: NodeParts, aim: MoveTarget, reason: Reason) -> bool:
 
 
 def tell_homeless(partition: Partition) -> None:
-    """What is still on its way when a deleted queue is removed goes with it: people should know."""
+    """Messages that are still moving when a deleted queue is removed are deleted with it: logs this for operators."""
     for (target, reason), runs in partition.moves.items():
         logger.warning(
             "deleted %(messages)d messages with queue %(queue)r: their target %(target)r "
@@ -119,7 +119,7 @@ def _target(parts: NodeParts, aim: MoveTarget) -> Partition | None:
 
 
 def _waits_for_repair(parts: NodeParts, aim: MoveTarget) -> bool:
-    """Whether nothing can arrive there for now; what goes elsewhere must not wait behind it."""
+    """Whether nothing can arrive there for now; messages for other targets must not wait."""
     target = _target(parts, aim)
     return target is not None and target.partition_id in parts.catalogue.damage
 
@@ -131,7 +131,7 @@ def _move(
     if target is None and reason == "late":
         target = late_queue_of(parts, source, now_ms)
     if target is None and reason == "redrive":
-        # A dead letter whose way back is gone stays where it is, and says so.
+        # A dead letter whose redrive target is gone stays, with the reason.
         target, reason = source, "queue-deleted"
     if target is None:
         parts.write(source, moving.abandon_move(source, runs, now_ms))
@@ -172,7 +172,7 @@ def origin_of(source: Partition, name: str, reason: Reason, piece: StoredSlice, 
 
 
 def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
-    """After a restart: what arrived, and is no longer on its way in its source, need not be remembered."""
+    """After a restart: forgets origins of messages that are no longer moving in their source."""
     for target in list(parts.catalogue.partitions.values()):
         if target.partition_id in parts.catalogue.damage:
             continue  # nothing is written to a fenced queue

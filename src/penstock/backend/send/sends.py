@@ -1,5 +1,5 @@
-"""Taking batches in. On a queue ordered by the clock a send may be held while the time is too uncertain, and where
-the server stamps it is answered when its stamp has certainly passed: that wait and the disk's run side by side.
+"""Accepts batches. On a queue ordered by the clock a send may be held while the time is too uncertain. With server stamps it
+is answered when its stamp has certainly passed; this wait and the disk's run in parallel.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _send(
         parts.answer(connection, request_id, result, about=request.queue_id)
         return
     held = parts.held_sends
-    if held.waiting(request.queue_id):  # who was held before comes first
+    if held.waiting(request.queue_id):  # sends that were held before come first
         _let_in(parts, partition, now_ms)
     now = parts.clock()
     reason = why_not_now(partition, now)
@@ -88,7 +88,7 @@ def _take_in_by_clock(
     now: ClockInterval | None,
 ) -> None:
     result = _take_in(parts, partition, request, body, now_ms, now)
-    # Also one that was sent before: whoever hears that it is stored must not hear it before its stamp is past.
+    # Also for a repeated batch: no client may learn that it is stored before its stamp is past.
     stamp_us = partition.commit_wait.last_us if partition.settings.server_stamped else 0
     parts.answer(connection, request_id, result, stamp_us=stamp_us, about=request.queue_id)
 
@@ -139,7 +139,7 @@ def _take_in(
 
 
 def _remember(parts: NodeParts, partition: Partition, request: Send, now_ms: int) -> SendResult:
-    """Of a batch of which other partitions have everything, only that it came."""
+    """Remembers only that a batch came, of which other partitions have all messages."""
     decision = sending.remember(partition, request.producer, request.number, now_ms, request.left_out)
     if _is_unreadable(parts, partition, decision):
         decision = Decision((), decision.reply)
@@ -161,7 +161,7 @@ def _is_unreadable(parts: NodeParts, partition: Partition, decision: Decision[Ad
 
 
 def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> None:
-    """Takes in what was held and may go on, ends what was held for too long, answers whose stamp has passed."""
+    """Accepts held sends that may continue, refuses those held for too long, answers those whose stamp has passed."""
     for partition_id in parts.held_sends.queues():
         try:
             _let_in(parts, parts.catalogue.usable(partition_id), now_ms)
@@ -176,7 +176,7 @@ def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> No
 
 
 def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Takes in what was held, in the order in which it came, as long as the clock and the disk allow it."""
+    """Accepts held sends, in the order of arrival, as long as the clock and the disk allow it."""
     held = parts.held_sends
     while (first := held.first(partition.partition_id)) is not None and not parts.congested():
         now = parts.clock()
@@ -204,14 +204,14 @@ def end_held(parts: NodeParts, sends: list[HeldSend], error: PenstockError) -> N
 
 
 def answer_past(parts: NodeParts, connections: Collection[int]) -> None:
-    """Lets answers leave that are on disk and whose stamp is certainly past."""
+    """Releases answers that are on disk and whose stamp is certainly past."""
     now = parts.clock()
     if now is not None:
         parts.outbox.passed(answerable_us(now), connections)
 
 
 def next_ms(parts: NodeParts, now_ms: int) -> int | None:
-    """When to look at the clock again because somebody waits for it."""
+    """When to read the clock again for waiting sends."""
     held_ms = now_ms + CLOCK_RETRY_MS if parts.held_sends else None
     stamp_us = parts.outbox.next_stamp_us()
     if stamp_us is None:

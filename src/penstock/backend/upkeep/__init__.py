@@ -1,1 +1,1 @@
-"""What a node does over time: checkpoints, captures, freeing memory, timers, idle queues."""
+"""Work of a node over time: checkpoints, captures, freeing memory, timers, idle queues."""

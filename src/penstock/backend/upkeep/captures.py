@@ -1,6 +1,6 @@
-"""States that are being captured, for snapshots and for replicas: one at a time, a few pages in a turn.
+"""Captures states, for snapshots and for replicas: one at a time, a few pages in a turn.
 
-So a turn of the node takes no longer however large the states are, and however many of them.
+So the time of a node's turn does not depend on the size or number of the states.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _BEGINNING = 2
 
 
 class Wanted(NamedTuple):
-    """A state that somebody wants."""
+    """A requested capture."""
 
     partition: Callable[[], Partition | None]
     """Asked when its turn has come; None: there is nothing to capture."""
     begun: Callable[[Capture], None]
-    """Told that the state is the one of this moment."""
+    """Called when the capture begins: it contains the state of this moment."""
     done: Callable[[Capture | None], None]
-    """Given the capture, or told that there was nothing."""
+    """Called with the capture, or None if there was nothing."""
     is_wanted: Callable[[], bool]
-    """Asked in every turn: what nobody wants any more is given up."""
+    """Called in every turn: a capture that is no longer needed is abandoned."""
 
 
 class Captures:
-    """The captures of a node, in the order in which they were asked for."""
+    """The captures of a node, in the order of the requests."""
 
     def __init__(self) -> None:
         self._waiting: deque[Wanted] = deque()
@@ -46,7 +46,7 @@ class Captures:
         self._waiting.append(wanted)
 
     def step(self) -> None:
-        """Goes on for as long as a turn may take."""
+        """Continues for as long as a turn may take."""
         left = limits.CAPTURE_PAGES
         while left > 0 and self._waiting:
             wanted = self._waiting[0]

@@ -1,18 +1,18 @@
 """Checkpoints in small steps: vacate old journal files, snapshot every queue, recycle the files.
 
-    begin     a fresh journal file; everything older is to be vacated
-    copy      what still lives in old files goes to the segments of its queue, a job at a time
-    capture   every queue as bytes, one after the other, each at its own place in the log
+    begin     a fresh journal file; all older ones are to be vacated
+    copy      living entries in old files go to the segments of their queues, a job at a time
+    capture   every queue as bytes, one after the other, each at its own position in the log
     settle    wait until the journal is on disk past everything captured: a snapshot must never be ahead of it
     write     the snapshot, as a job
     finish    recycle the journal files, remove the segments that were vacated
 
-Sparse segments, of which most is gone, are vacated on the way. A crash at any step leaves the old snapshot with
-all its files, or the new one with all of its own. Looking for what lives and capturing go on turn by turn: none takes
-long, however much there is.
+Sparse segments, of which most is gone, are vacated as well. A crash at any step leaves the old snapshot with all its
+files, or the new one with all of its own. The search for living entries and the captures continue turn by turn: none takes
+long, for any amount of data.
 
-The catalogue is captured first. Queues that are made after it are not captured: their records, the one that makes
-them too, are all in files that are kept.
+The catalogue is captured first. Queues created after it are not captured: their records, including the one that creates
+them, are all in files that are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from penstock.storage.job import Job
 
 _POSITIONS_PER_COPY = 4_096
 _PLACES_PER_TURN = 8_192
-"""Pieces of batches that are looked at in a turn."""
+"""The number of pieces of batches that a turn examines."""
 _PARTITION_PLACES = 64
 """Looking at a queue counts as so many."""
 _RETRY_MS = 1_000
@@ -50,7 +50,7 @@ class Checkpointer:
         self._copies: Iterator[CopyJob | None] = iter(())
         self._copying: CopyJob | None = None
         self._places: list[Place] = []
-        """Of the queue whose messages are being copied: what lies at the positions of the copy."""
+        """Of the queue whose messages are being copied: what is at the positions of the copy."""
         self._catalogue: Iterator[bool] | None = None
         self._to_capture: list[int] = []
         self._captured = False
@@ -64,7 +64,7 @@ class Checkpointer:
 
     @property
     def copying(self) -> int | None:
-        """The queue whose messages are being copied right now."""
+        """The queue whose messages are being copied now."""
         return self._copying.partition if self._copying is not None else None
 
     @property
@@ -157,7 +157,7 @@ class Checkpointer:
         return len(chunk.positions) if chunk is not None else 0
 
     def _to_copy(self, checkpoint: Checkpoint, partition_id: int) -> Iterator[Place]:
-        """What of a queue is to be copied, found as it is asked for, so that what dies meanwhile is not copied."""
+        """The entries of a queue to copy, found one by one, so that messages that end meanwhile are not copied."""
         parts = self._parts
         partition = parts.catalogue.partitions.get(partition_id)
         if partition is None or partition_id in parts.catalogue.damage:

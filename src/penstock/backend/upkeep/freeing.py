@@ -1,4 +1,4 @@
-"""States that are no longer used: large ones are freed a little in each turn, so that no turn takes long."""
+"""Frees unused states: large ones a little in each turn, so that no turn takes long."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ STEPS_PER_TURN = 4
 
 
 class Freeing:
-    """What a node has still to free, oldest first."""
+    """The states that a node must still free, oldest first."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Partition, Sequence[object]]] = []
         self._steps: Iterator[None] | None = None
 
     def __bool__(self) -> bool:
-        """Whether `step` goes on at once where it stopped."""
+        """Whether `step` can continue at once."""
         return self._steps is not None
 
     def add(self, partition: Partition, given_up: Sequence[object] | None = None) -> None:
-        """Nobody uses a partition any more, or tables that it has given up."""
+        """Adds an unused partition, or unused tables of one."""
         roots = [partition] if given_up is None else given_up
         if is_large(roots):
             self._waiting.append((partition, roots))
 
     def step(self) -> None:
-        """Goes on for as long as a turn may take. What is being captured waits until it is not."""
+        """Continues for as long as a turn may take. A state that is being captured waits."""
         for _ in range(STEPS_PER_TURN):
             if self._steps is None:
                 if not self._waiting:

@@ -1,8 +1,8 @@
-"""Deletes queues that nobody has used for as long as their `idle_expiry_ms` says, with what is in them.
+"""Deletes queues that were unused for their `idle_expiry_ms`, with their messages.
 
-In a cluster a node only says that a partition is idle, and all of them are asked once more before the queue goes.
-Use is to send to it, to receive or read from it, to settle what was received, and to wait for its messages; to
-look at it is not. What is deleted is deleted by the same records as on request.
+In a cluster a node only reports that a partition is idle, and all partitions are asked again before the queue is deleted.
+A use is to send to it, to receive or read from it, to settle a message, and to wait for messages; to describe or peek is
+not. The deletion writes the same records as on request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def note_use(parts: NodeParts, request: messages.Request, now_ms: int) -> None:
 
 
 def note_departures(parts: NodeParts, now_ms: int) -> None:
-    """Queues that nobody waits for any more were in use until now."""
+    """Queues that lost their last waiter were in use until now."""
     for deserted in (parts.waiting.deserted, parts.readers.deserted):
         for partition_id in deserted:
             parts.idle.used(partition_id, now_ms)
@@ -42,7 +42,7 @@ def note_departures(parts: NodeParts, now_ms: int) -> None:
 
 
 def delete_idle(parts: NodeParts, now_ms: int) -> None:
-    """Looks at the queues whose time may be up, and deletes those whose time is."""
+    """Checks the queues whose time may be over, and deletes those whose time is."""
     note_departures(parts, now_ms)
     for partition_id in parts.idle.take_due(now_ms):
         partition = parts.catalogue.partitions.get(partition_id)
@@ -50,7 +50,7 @@ def delete_idle(parts: NodeParts, now_ms: int) -> None:
         if partition is None or expiry_ms is None or partition_id in parts.catalogue.deleting:
             parts.idle.forget(partition_id)
             continue
-        # What is damaged is not cleared away before somebody has looked at it.
+        # A damaged queue is not deleted before an operator has seen it.
         awaited = parts.waiting.is_awaited(partition_id) or parts.readers.is_awaited(partition_id)
         if awaited or partition_id in parts.catalogue.damage:
             parts.idle.used(partition_id, now_ms)

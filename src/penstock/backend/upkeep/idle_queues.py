@@ -1,6 +1,6 @@
-"""When each of the queues was last used that go when nobody uses them (`idle_expiry_ms`).
+"""When each queue with an idle expiry (`idle_expiry_ms`) was last used.
 
-The time counts anew from every start of the node, so nothing of it is stored.
+The time counts from every start of the node, so nothing of it is stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _LOOK_AGAIN_MS = 1_000
 
 
 class IdleQueues:
-    """When each queue that may go was last used."""
+    """When each queue that may be deleted was last used."""
 
     def __init__(self) -> None:
         self._used_ms: dict[int, int] = {}
@@ -19,7 +19,7 @@ class IdleQueues:
         self._found: set[int] = set()
         """In a cluster: queues that were found idle; they go only when the whole cluster agrees."""
         self.woken: dict[int, None] = {}
-        """Of those, the ones that somebody uses after all."""
+        """Of the idle ones, those that a client uses after all."""
 
     def __bool__(self) -> bool:
         return bool(self._used_ms)
@@ -32,14 +32,14 @@ class IdleQueues:
             self._times.ask(partition_id, self._used_ms.setdefault(partition_id, now_ms) + expiry_ms)
 
     def forget(self, partition_id: int) -> None:
-        """The queue is gone, or may stay for good."""
+        """The queue is gone, or no longer has an idle expiry."""
         if self._used_ms.pop(partition_id, None) is not None:
             self._times.forget(partition_id)
             self._found.discard(partition_id)
             self.woken.pop(partition_id, None)
 
     def used(self, partition_id: int, now_ms: int) -> None:
-        """Somebody uses the queue."""
+        """A client uses the queue."""
         if partition_id in self._used_ms:
             self._used_ms[partition_id] = now_ms
             if partition_id in self._found:
@@ -48,15 +48,15 @@ class IdleQueues:
                 self._times.ask(partition_id, now_ms + _LOOK_AGAIN_MS)
 
     def find(self, partition_id: int) -> None:
-        """It is idle, until somebody uses it."""
+        """It is idle, until a client uses it."""
         self._found.add(partition_id)
 
     def is_found(self, partition_id: int) -> bool:
-        """Whether it was found idle, and nobody has used it since."""
+        """Whether it was found idle, and not used since."""
         return partition_id in self._found
 
     def look_again(self, partition_id: int, at_ms: int) -> None:
-        """It could not be told by now."""
+        """It could not be reported; check it again."""
         self._times.ask(partition_id, at_ms)
 
     def used_ms(self, partition_id: int) -> int:

@@ -1,4 +1,4 @@
-"""What time alone does to the queues of a node, queue by queue."""
+"""Applies what time alone changes in the queues of a node, queue by queue."""
 
 from __future__ import annotations
 

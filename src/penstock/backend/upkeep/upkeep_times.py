@@ -1,6 +1,6 @@
-"""When each queue is to be looked at next: one time a queue, however often it changes.
+"""When each queue must be checked next: one time for each queue, however often it changes.
 
-A time may come too early, never too late: whoever is looked at says anew when it wants to be looked at next.
+A time may come too early, never too late: a queue that is checked asks for its next time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def earliest(*times: int | None) -> int | None:
 
 
 class UpkeepTimes:
-    """The earliest time asked for, by queue."""
+    """The earliest requested time of each queue."""
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
@@ -31,7 +31,7 @@ class UpkeepTimes:
         return len(self._heap)
 
     def ask(self, partition_id: int, due_ms: int) -> None:
-        """The queue is to be looked at by then; an earlier time that was asked for stands."""
+        """The queue must be checked by then; an earlier request stays valid."""
         known_ms = self._times.get(partition_id)
         if known_ms is not None and known_ms <= due_ms:
             return
@@ -46,7 +46,7 @@ class UpkeepTimes:
         self._times.pop(partition_id, None)
 
     def take_due(self, now_ms: int) -> list[int]:
-        """The queues whose time has come, the earliest first; they have to ask again."""
+        """The queues whose time has come, the earliest first; they must ask again."""
         due: list[int] = []
         while self._heap and self._heap[0][0] <= now_ms:
             time_ms, partition_id = heappop(self._heap)

@@ -1,4 +1,4 @@
-"""The blocking client: the same calls without `await`, carried out by the asynchronous client on a thread that the bridge runs.
+"""The blocking client: the same calls without `await`, carried out by the asynchronous client on a background thread.
 
-`bridge.py` and `connecting.py` are written by hand. The classes are made from the asynchronous ones by `make blocking`.
+`bridge.py` and `connecting.py` are written by hand. `make blocking` makes the other classes from the asynchronous ones.
 """

@@ -17,7 +17,7 @@ from penstock.wire.messages import NodeDescription, QueueDescription
 
 
 class BlockingClient:
-    """A connection to a server that mends itself; made by `penstock.connect_blocking()`. Use it from any thread."""
+    """A connection to a server that reconnects by itself; made by `penstock.connect_blocking()`. Use it from any thread."""
 
     def __init__(self, bridge: Bridge, client: Client) -> None:
         self._bridge = bridge
@@ -79,7 +79,7 @@ class BlockingClient:
         return self._bridge.call(self._client.timestamp_ids, count)
 
     def take_ids(self, count: int = 1) -> list[TimestampId]:
-        """New timestamp ids from the server's sequencer, for programs that keep no clock of their own."""
+        """New timestamp ids from the server's sequencer, for programs without a clock of their own."""
         return self._bridge.call(self._client.take_ids, count)
 
     @property

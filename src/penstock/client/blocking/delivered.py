@@ -15,7 +15,7 @@ from penstock.client.settle.settlement import Settlement
 
 
 class BlockingMessage(MessageView, eq=False):
-    """A message that is yours until its lease ends: read it, then delete, release or extend it.
+    """A leased message: read it, then delete, release or extend it before its lease ends.
 
     Each call returns when the server has done it, on disk, and raises `stale-receipt` when the lease had ended.
     """
@@ -26,7 +26,7 @@ class BlockingMessage(MessageView, eq=False):
 
     @property
     def delivery(self) -> BlockingDeliveredMessages:
-        """What it was delivered with."""
+        """Its delivery."""
         return BlockingDeliveredMessages(self._bridge, self.message.delivery)
 
     def delete(self) -> None:
@@ -58,13 +58,13 @@ class BlockingMessage(MessageView, eq=False):
         delete: bool = True,
         to: str | None = None,
     ) -> bool:
-        """Replies to whoever sent this with `queue.request`, then deletes it (unless `delete=False`), in that order.
+        """Replies to the sender of a `queue.request`, then deletes the message (unless `delete=False`), in that order.
 
-        The sender names the queue of the reply. One whose name does not begin with `reply-` must be named here too, with
-        `to`: otherwise whoever may send requests could have replies sent to any queue.
+        The sender names the queue of the reply. A queue whose name does not begin with `reply-` must be named here too,
+        with `to`: otherwise the sender of a request could have replies sent to any queue.
 
-        Returns when both are on disk: False where the reply queue is gone, so that nobody waits for a reply any
-        more; the message is deleted all the same.
+        Returns when both are on disk. False: the reply queue is gone, so that no requester waits for a reply any more; the
+        message is deleted all the same.
         """
         return self._bridge.call(
             self.message.reply,
@@ -83,10 +83,10 @@ def blocking(bridge: Bridge, message: Message) -> BlockingMessage:
 
 
 class BlockingDeliveredMessages(Sequence[BlockingMessage]):
-    """Messages that were delivered together; a sequence of `BlockingMessage`, each made when looked at.
+    """Messages that were delivered together; a sequence of `BlockingMessage`, each made when it is accessed.
 
-    The batch calls settle all that is not settled yet; what was too late is counted and listed in the `Settlement`,
-    not raised.
+    The batch calls settle all messages that are not settled yet; messages whose lease had ended are counted and listed in
+    the `Settlement`, not raised.
     """
 
     __slots__ = ("_bridge", "_messages")

@@ -15,9 +15,10 @@ from penstock.client.log.start import Moment, Start
 class BlockingGroupReader:
     """A member of a group; made by `log.join(name)` and used with `with`.
 
-    The partitions of the log are shared out among the members; a member without any stands by. When a member leaves, or
-    has not renewed its lease, others take its shares over. `for message in reader` waits for a share if need be.
-    Reading begins where the group has committed to, so what was read and not committed before a takeover is read again.
+    The partitions of the log are shared among the members; a member without any stands by. When a member leaves, or has
+    not renewed its lease, others take its partitions over. `for message in reader` waits for a partition if
+    necessary. Reading begins at the group's committed offset, so messages that were read and not committed before a
+    takeover are read again.
     """
 
     def __init__(self, bridge: Bridge, reader: GroupReader) -> None:
@@ -90,15 +91,15 @@ class BlockingGroupReader:
         return BlockingLogMessages(self._bridge, self._bridge.call_plain(self._reader.__aiter__))
 
     def commit(self, through: LoggedMessage | LoggedMessages | None = None) -> bool:
-        """Says that everything handed out so far is done with, or everything of a partition up to and with `through`.
+        """Commits everything handed out so far, or everything of a partition up to and including `through`.
 
-        Returns when that is on disk. False: a share was given anew meanwhile, nothing was committed there, and whoever
-        has it now reads those messages (again).
+        Returns when that is on disk. False: a partition was reassigned meanwhile, nothing was committed there, and its new
+        member reads those messages (again).
         """
         return self._bridge.call(self._reader.commit, through)
 
     def seek(self, *, start: Start | None = None, from_time: Moment | None = None) -> None:
-        """Moves the group: this member, or whoever has the shares, goes on from there."""
+        """Moves the group: the members that have the partitions continue there."""
         self._bridge.call(self._reader.seek, start=start, from_time=from_time)
 
     def close(self) -> None:

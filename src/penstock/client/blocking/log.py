@@ -18,12 +18,12 @@ from penstock.client.log.start import Moment, Start, WhenGone
 class BlockingLog:
     """The retained log of a queue; made by `queue.log()`, without asking the server.
 
-    Everywhere `start` is a sequence number, `"beginning"` or `"end"`, and `from_time` is a datetime, or a timedelta
-    for how long ago: the first message sent then or later.
+    Everywhere `start` is a sequence number, `"beginning"` or `"end"`, and `from_time` is a datetime, or a timedelta before
+    now: the first message sent then or later.
 
-    In a cluster a log may have several partitions, each in order by itself; on a single node it has the one partition 0.
-    A sequence number says which partition it is of, so `start=number` is about that one alone; `{partition: start}` is
-    about several. The other places mean all partitions, each at its own.
+    In a cluster a log may have several partitions, each with its own order; on a single node it has only partition 0. A
+    sequence number contains its partition, so `start=number` refers to that one alone; `{partition: start}` refers to
+    several. The other positions mean all partitions.
     """
 
     def __init__(self, bridge: Bridge, log: Log) -> None:
@@ -48,7 +48,7 @@ class BlockingLog:
         return self._bridge.call(self._log.partitions)
 
     def bounds(self, partition: int = 0) -> LogBounds:
-        """Where the log of a partition begins and where it ends."""
+        """The ends of a partition's log."""
         return self._bridge.call(self._log.bounds, partition)
 
     def find(self, time: Moment, partition: int = 0) -> int:
@@ -66,9 +66,9 @@ class BlockingLog:
     def read(
         self, start: int, *, max_messages: int = 1_000, max_bytes: int | None = None, wait: Duration = 0
     ) -> LoggedMessages:
-        """One slice from sequence number `start` on; where the log ends there, waits up to `wait` seconds for more.
+        """One slice from sequence number `start` on; at the end of the log it waits up to `wait` seconds for more.
 
-        The number says which partition is read. Go on at the slice's `next`. Raises `OffsetGone` where the log begins later.
+        The number names the partition. Continue at the slice's `next`. Raises `OffsetGone` if the log begins later.
         """
         return self._bridge.call(
             self._log.read, start, max_messages=max_messages, max_bytes=max_bytes, wait=wait
@@ -89,14 +89,14 @@ class BlockingLog:
         in_flight: int = IN_FLIGHT,
         direct: bool = False,
     ) -> BlockingLogMessages:
-        """Message by message: `for message in log.messages(): ...`, from the beginning unless told otherwise.
+        """Message by message: `for message in log.messages(): ...`, from the beginning by default.
 
-        All partitions are read unless `partition` or `start` says which, merged by the time of sending as well as can
-        be. Without `follow` it ends where the log ends when it starts, or before the message `stop`. With `group` it reads as a member of that group
-        and commits what is done with; see `join` for more. When the log has let go of messages before they were
-        read it raises `OffsetGone`, or goes on where the log begins with `when_gone="earliest"`. It reads ahead,
-        `in_flight` slices of `slice_bytes` at once. With `direct` it reads from the nodes of a cluster themselves where they
-        have a port for readers, and through the front end where that does not work; what comes is the same.
+        It reads all partitions unless `partition` or `start` names some, merged approximately by the time of sending.
+        Without `follow` it ends at the end that the log has at the start, or before the message `stop`. With `group` it
+        reads as a member of that group and commits its progress; see `join`. If the log has removed messages before they
+        were read, it raises `OffsetGone`, or continues at the beginning of the log with `when_gone="earliest"`. It reads
+        ahead, `in_flight` slices of `slice_bytes` at once. With `direct` it reads from the nodes of a cluster if they have
+        a port for readers, and otherwise through the front end, with the same result.
         """
         return BlockingLogMessages(
             self._bridge,
@@ -197,15 +197,15 @@ class BlockingLog:
         return self._bridge.call(self._log.describe_group, group)
 
     def group_offsets(self, group: str) -> dict[int, int]:
-        """Where a group goes on, by partition; empty for a group that nobody knows. Nobody need be a member for it."""
+        """The offsets of a group, by partition; empty for an unknown group. The group needs no members for it."""
         return self._bridge.call(self._log.group_offsets, group)
 
     def commit_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
-        """Says, without being a member, that a group is done with everything before these offsets, by partition.
+        """Commits for a group without members that everything before these offsets is done, by partition.
 
-        Makes the group if need be, and returns when all are on disk. An offset never goes back: a lower one changes
-        nothing, only `seek` goes back. Partition by partition: where one fails others may be committed. Refused with
-        `not-a-member` while the group has members.
+        Creates the group if necessary, and returns when all offsets are on disk. A lower offset changes nothing; only
+        `seek` goes back. Partitions are independent: if one fails, others may be committed. Refused with `not-a-member`
+        while the group has members.
         """
         self._bridge.call(self._log.commit_offsets, group, offsets)
 

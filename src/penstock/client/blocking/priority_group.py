@@ -19,7 +19,7 @@ from penstock.client.settle.settlement import Settlement
 class BlockingGroupMessages(Sequence[BlockingMessage]):
     """Messages of several queues, the greatest weight first; each knows its queue (`message.queue_name`).
 
-    The batch calls settle all that is not settled yet, in every queue.
+    The batch calls settle all messages that are not settled yet, in every queue.
     """
 
     __slots__ = ("_bridge", "_messages")
@@ -46,7 +46,7 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
 
     @property
     def deliveries(self) -> list[BlockingDeliveredMessages]:
-        """What each queue gave."""
+        """The delivery of each queue."""
         return [BlockingDeliveredMessages(self._bridge, one) for one in self._messages.deliveries]
 
     def bodies(self) -> list[bytes]:
@@ -74,9 +74,9 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
 class BlockingPriorityGroup:
     """Queues that are received from together: `BlockingPriorityGroup(client, {"orders-high": 8, "orders-low": 1})`.
 
-    While all of them have messages, each gives in proportion to its weight, and each gives in every round: the
-    lowest never starves. One without messages leaves its share to the others. All consumers of the same queues
-    with the same weights share the turns, which the server keeps.
+    While all of them have messages, each delivers in proportion to its weight, and each delivers in every round, so the
+    lowest never starves. A queue without messages leaves its share to the others. All consumers of the same queues with
+    the same weights share the turns, which the server keeps.
     """
 
     def __init__(self, client: BlockingClient, weights: Mapping[str, int]) -> None:

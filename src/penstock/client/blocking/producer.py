@@ -28,7 +28,7 @@ class BlockingProducer:
     def send(self, message: Sendable) -> BlockingTicket:
         """Takes a message; waits only for room. Ask the ticket to know that it is stored.
 
-        Raises `ProducerError` when earlier messages failed and nobody has been told yet; then this message has
+        Raises `ProducerError` when earlier messages failed and that was not reported yet; then this message has
         not been taken.
         """
         return BlockingTicket(self._bridge, self._bridge.call(self._producer.send, message))
@@ -62,7 +62,7 @@ class BlockingProducer:
 
 
 class BlockingTicket:
-    """A message on its way. Costs next to nothing if nobody asks for its result."""
+    """A message that was handed over. Costs next to nothing if its result is not used."""
 
     __slots__ = ("_bridge", "_ticket")
 

@@ -74,7 +74,7 @@ class BlockingQueue:
     def send_batch(self, messages: Sequence[Sendable], *, stamp: bool | None = None) -> SentMessages:
         """Sends messages as one batch, stored together or not at all; returns when it is on disk.
 
-        `stamp` is that of `send`; all messages that bring no timestamp of their own get one time.
+        `stamp` is that of `send`; all messages without a timestamp of their own get one time.
         """
         return self._bridge.call(self._queue.send_batch, messages, stamp=stamp)
 
@@ -117,11 +117,10 @@ class BlockingQueue:
         priority: int | None = None,
         group: str | bytes | None = None,
     ) -> Reply:
-        """Sends a message and returns the `Reply` of whoever received it, see `message.reply`.
+        """Sends a message and returns the `Reply` of its consumer, see `message.reply`.
 
-        A reply that says `failed` is returned like any other: look at `reply.outcome`, or call
-        `reply.raise_for_outcome()`. Raises `no-reply` after `timeout` seconds; the message stays in the queue then,
-        unless a `ttl` ends it.
+        A reply that says `failed` is returned like any other: check `reply.outcome`, or call `reply.raise_for_outcome()`.
+        Raises `no-reply` after `timeout` seconds; the message stays in the queue then, unless a `ttl` ends it.
         """
         return self._bridge.call(
             self._queue.request,
@@ -141,10 +140,10 @@ class BlockingQueue:
         visibility_timeout: Duration | None = None,
         max_bytes: int | None = None,
     ) -> BlockingDeliveredMessages:
-        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some.
+        """Receives up to `max_messages` ready messages; if there are none, waits up to `wait` seconds for some.
 
-        The messages are yours for `visibility_timeout` seconds (the queue's setting when None). An empty result
-        means that nothing came. After a lost connection the wait begins anew.
+        The messages are leased for `visibility_timeout` seconds (the queue's setting when None). An empty result means
+        that there were no messages. After a lost connection the wait begins again.
         """
         return BlockingDeliveredMessages(
             self._bridge,
@@ -167,9 +166,9 @@ class BlockingQueue:
     ) -> BlockingConsumer:
         """Messages as the server pushes them: `for message in queue.consume(): ...`.
 
-        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`,
-        leases are extended for as long as messages are being worked on. Messages sent ahead whose lease ends
-        before they are handed out are dropped here, since the server gives them out again.
+        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`, leases
+        are extended as long as their messages are being worked on. Messages sent ahead whose lease ends before they are
+        handed out are dropped here, because the server delivers them again.
         """
         return BlockingConsumer(
             self._bridge,
@@ -231,7 +230,7 @@ class BlockingQueue:
         limit: int | None = None,
         filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
     ) -> Iterator[PeekedMessage]:
-        """Looks at messages from sequence number `start` on without receiving them, in any state."""
+        """Peeks at messages from sequence number `start` on without receiving them, in any state."""
         for page in self._bridge.each(self._queue.peek_pages(start, limit, filter)):
             yield from page.messages()
 
@@ -249,10 +248,10 @@ class BlockingQueue:
         filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
-        """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.
+        """Moves the ready messages of this (dead-letter) queue; returns how many are moving.
 
-        Each goes back to the queue it died in, or all go to `target`. Choose them by `sequences` or `filter`, no
-        more than `max_messages`, no faster than `rate` a second; `on_progress` is told the count after each step.
+        Each goes back to the queue in which it died, or all go to `target`. Choose them by `sequences` or `filter`, at
+        most `max_messages`, at most `rate` a second; `on_progress` is called with the count after each step.
         """
         return self._bridge.call(
             self._queue.redrive,

@@ -10,8 +10,8 @@ from penstock.ordering.timestamp_id import TimestampId
 class BlockingClientSequencer:
     """Timestamp ids of this client: unique, rising, and sorted by time with those of all other clients.
 
-    Two ids of different clients are in the order in which they were made when they were made further apart than the
-    clients' uncertainties together.
+    Two ids of different clients are in the order in which they were made if the time between them is longer than the
+    uncertainties of both clients together.
     """
 
     def __init__(self, bridge: Bridge, sequencer: ClientSequencer) -> None:

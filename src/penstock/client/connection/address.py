@@ -1,6 +1,6 @@
-"""Where a server listens, as a url: `penstock://host:port`, with an access key before it where there is one.
+"""The address of a server as a URL: `penstock://host:port`, optionally with an access key before the host.
 
-Over TLS it is `penstocks://host:port`, and `?ca=FILE` names the authority whose certificates are taken.
+With TLS it is `penstocks://host:port`, and `?ca=FILE` names the trusted authority.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Address(NamedTuple):
     host: str
     port: int
     secure: bool = False
-    """Whether it is spoken to over TLS."""
+    """Whether the connection uses TLS."""
     authority: str = ""
     """The file with the authorities that the url names; empty: it names none."""
 
@@ -36,7 +36,7 @@ def parse_address(url: str) -> Address:
 
 
 def parse_url(url: str) -> tuple[Address, Credentials | None]:
-    """The address, and the access key and secret before it; what is raised never repeats those."""
+    """The address, and the access key and secret before it; errors never repeat those."""
     shown = _without_secret(url)
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What lives beside a link: work that nobody awaits, and things that must end before the link does."""
+"""Background work of a link: tasks that no caller awaits, and objects that must be closed before the link."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weakref import WeakSet
 
 
 class Dependent(Protocol):
-    """Something that must end before its link does: a producer, a consumer."""
+    """An object that must be closed before its link: a producer, a consumer."""
 
     async def close(self) -> None:
         """Finishes what is under way."""
 
 
 class Background:
-    """Keeps tasks alive while they run, and knows what is to be closed."""
+    """Keeps tasks alive while they run, and knows the objects to close."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -24,7 +24,7 @@ class Background:
         self._dependents: WeakSet[Dependent] = WeakSet()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs work that nobody awaits; it takes care of its own errors."""
+        """Runs a task that no caller awaits; it handles its own errors."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

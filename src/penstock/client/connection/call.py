@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 class FutureCall(Call, Generic[T]):
-    """A call that resolves a future, straight from the bytes that arrived."""
+    """A call that resolves a future, directly from the received bytes."""
 
     __slots__ = ("convert", "future", "unclaimed")
 

@@ -1,4 +1,4 @@
-"""Which access key a client shows: what it is told, what its url says, or what the environment says, in this order."""
+"""The access key of a client: from its arguments, its URL or the environment, in this order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chosen_credentials(
     in_url: Credentials | None,
     environment: Mapping[str, str] | None = None,
 ) -> Credentials | None:
-    """None: nobody says anything of a key. Raises on half of a pair; never repeats a secret."""
+    """None: there is no key. Raises on half of a pair; never repeats a secret."""
     if access_key is not None or secret_key is not None:
         if not access_key or not secret_key:
             raise refused("give access_key and secret_key together, or neither")

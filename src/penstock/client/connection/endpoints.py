@@ -1,6 +1,6 @@
-"""Several endpoints that stand in for one another: a client of the first that lets it in.
+"""Several equivalent endpoints: connects to the first that accepts the client.
 
-Which is tried when is decided in `client_core.endpoint_search`.
+`client_core.endpoint_search` decides which is tried when.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ logger = logging.getLogger("penstock.client")
 
 
 class NoEndpoint(PenstockError):
-    """No endpoint let this client in; the message says what each answered, the code is that of the most telling answer."""
+    """No endpoint accepted this client. The message has the answer of each, the code is that of the most specific answer."""
 
     def __init__(self, answers: Sequence[tuple[Address, PenstockError]], seconds: float) -> None:
         self.telling = max((error for _, error in answers), key=lambda error: tells(_refusal(error)))
         self.telling_at = [address for address, error in answers if error.code is self.telling.code]
-        """Whose answer it is, or one like it."""
+        """The endpoint with this answer, or one with a similar answer."""
         self.said = "; ".join(f"{address}: {_reason(error)}" for address, error in answers)
         tried = f" (tried for {seconds:.0f} s)" if seconds >= 1 else ""
         super().__init__(
@@ -34,9 +34,9 @@ class NoEndpoint(PenstockError):
 
 
 def endpoint_urls(text: str) -> tuple[str, ...]:
-    """`HOST:PORT,HOST:PORT` as urls; such as are urls already stay as they are.
+    """`HOST:PORT,HOST:PORT` as URLs; URLs stay unchanged.
 
-    What the first says of TLS is said for those after it that are no urls: `penstocks://one:9326,two:9326?ca=FILE`.
+    The TLS options of the first apply to the later ones that are no URLs: `penstocks://one:9326,two:9326?ca=FILE`.
     """
     words = [word.strip() for word in text.split(",")]
     scheme = words[0].partition("://")[0] if "://" in words[0] else PLAIN
@@ -48,10 +48,10 @@ def endpoint_urls(text: str) -> tuple[str, ...]:
 
 
 async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, patient: bool = True) -> Client:
-    """A client of one of them, the first of the list that answers; raises what the only one says, or `NoEndpoint`.
+    """A client of the first endpoint in the list that answers; raises the only endpoint's error, or `NoEndpoint`.
 
-    All of it takes about `seconds`. Who is not `patient` asks only those again that were silent: a person at a prompt wants to
-    know at once that nothing listens there.
+    It takes about `seconds`. If it is not `patient`, it only repeats endpoints that were silent: a person at a prompt
+    wants to know at once that no server listens there.
     """
     if len(endpoints) == 1:
         return await endpoints[0].connect(seconds, once=not patient)

@@ -1,4 +1,4 @@
-"""Errors the client makes itself, and those it is told, as one kind: `PenstockError`."""
+"""Errors of the client and of the server, as one kind: `PenstockError`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Unreached(PenstockError):
 
 
 class Untrusted(PenstockError):
-    """What listens at an address shows a certificate that is not taken, or none."""
+    """The server at an address has no certificate, or one that is not trusted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNAUTHENTICATED, message)
 
 
 def closed() -> PenstockError:
-    """Somebody uses a client after closing it."""
+    """The client was used after it was closed."""
     return PenstockError(ErrorCode.BAD_REQUEST, "this client is closed; connect again")
 
 

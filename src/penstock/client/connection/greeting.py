@@ -1,4 +1,4 @@
-"""Makes one connection and greets the server on it. Says why it failed; whether to try again is the link's choice."""
+"""Opens one connection and greets the server on it. It reports why it failed; the link decides whether to try again."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def connect_and_greet(
     except BaseException as error:
         connection.abort(ConnectionError("given up"))
         if welcomed.done() and not welcomed.cancelled():
-            welcomed.exception()  # what is raised here says it all
+            welcomed.exception()  # this error already explains the failure
         if isinstance(error, TimeoutError):
             raise TimeoutError(f"no answer within {seconds:.3g} s") from None
         if isinstance(error, ssl.SSLError):

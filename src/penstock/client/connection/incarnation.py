@@ -1,4 +1,4 @@
-"""One incarnation of a queue: a queue that was deleted and made again is another one."""
+"""One incarnation of a queue: a queue that was deleted and created again is another one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The link: a connection to a server that mends itself.
+"""The link: a connection to a server that reconnects by itself.
 
-A request stays in the table (`client_core.link_table`) until it is answered. When the connection breaks, a new one is made
-with growing pauses and everything in the table is sent again, in order; what the server did already it recognises. A request
-fails for want of a connection only when there was none for `timeout` seconds.
+A request stays in the table (`client_core.link_table`) until it is answered. When the connection is lost, a new one is
+opened, with growing pauses, and everything in the table is sent again, in order; the server recognizes what it has already
+done. A request fails for lack of a connection only when there was none for `timeout` seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ SILENCE = "no answer"
 
 
 class Link:
-    """Requests in, answers out, over whichever connection works at the moment."""
+    """Requests in, answers out, over the present connection."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Link:
     ) -> None:
         self.loop = loop
         self.welcome: Welcome | None = None
-        """What the server last greeted with."""
+        """The last welcome of the server."""
         self.background = Background(loop)
         self.senders: WeakSet[QueueSender] = WeakSet()
-        """Those that hold batches back, to be told when the link ends."""
+        """The senders that hold batches back; they are told when the link ends."""
         self._address = address
         self._name = name
         self._credentials = credentials
@@ -91,7 +91,7 @@ class Link:
 
     @property
     def is_secure(self) -> bool:
-        """Whether the server is spoken to over TLS."""
+        """Whether the connection uses TLS."""
         return self._tls is not None
 
     @property
@@ -119,7 +119,7 @@ class Link:
         return request_id
 
     def ask(self, message: Request, kind: type[A], *, resend: bool = True) -> asyncio.Future[A]:
-        """Sends a request whose answer is wanted as it is."""
+        """Sends a request and returns its answer unchanged."""
         call = FutureCall(self.loop, expecting(kind), resend=resend)
         self.start(call, message)
         return call.future
@@ -185,7 +185,7 @@ class Link:
         self._once = False
 
     async def close(self) -> None:
-        """Finishes what depends on the link, then ends the connection; whatever still waits fails."""
+        """Closes everything that depends on the link, then the connection; requests that still wait fail."""
         if self._closed:
             return
         errors = await self.background.close()
@@ -279,7 +279,7 @@ class Link:
             self._give_up_on_the_late()
 
     async def _connect(self) -> None:
-        """Tries until there is a connection or nobody waits for one."""
+        """Tries until there is a connection or no request waits for one."""
         try:
             if first := self._table.first_pause():
                 await asyncio.sleep(first)
@@ -355,7 +355,7 @@ class Link:
             self._seek()
 
     def _look_alive(self) -> None:
-        """A peer that is silent while we wait is asked whether it is there; silent again, it is given up."""
+        """Pings a peer that is silent while requests wait; if it stays silent, ends the connection."""
         connection = self._connection
         if connection is None:
             return

@@ -1,4 +1,4 @@
-"""What a client knows about one queue. Every handle of the queue in a client shares one route."""
+"""What a client knows about one queue. All handles of the queue in a client share one route."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.wire.messages import DescribeQueue, QueueDescription
 
 
 class Route(QueueSender):
-    """A queue as its name and, once resolved, its present incarnation; and the line of what is sent to it."""
+    """A queue by its name and, once resolved, its present incarnation; and the line of batches to it."""
 
     def __init__(self, name: str, link: Link, producer: int, stamping: Stamping) -> None:
         check_queue_name(name)
@@ -36,10 +36,10 @@ class Route(QueueSender):
         self._describing: asyncio.Future[QueueDescription] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.turn = asyncio.Lock()
-        """Held by the batch that goes next: who began to send first is stamped and sent first, also where all wait."""
+        """Held by the next batch: batches are stamped and sent in the order in which sending began, also if all wait."""
 
     def learn(self, description: QueueDescription) -> QueueDescription:
-        """Takes what the server just said about the queue."""
+        """Takes the server's latest description of the queue."""
         if self.incarnation is None or self.incarnation.queue_id != description.queue_id:
             self.incarnation = Incarnation(description.queue_id)
         self.description = description
@@ -106,6 +106,6 @@ class Route(QueueSender):
 
     async def _look_up(self) -> None:
         try:
-            await self.describe()  # which tells the line
+            await self.describe()  # which informs the line
         except PenstockError as error:
             self.not_found(error)

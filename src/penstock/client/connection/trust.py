@@ -1,4 +1,4 @@
-"""Whose certificates a client takes: what it is told, what its url says, or what the environment says, in this order."""
+"""The certificates that a client trusts: from its arguments, its URL or the environment, in this order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Authority = str | Path
 
 
 def trust_at(address: Address, ca: Authority | None = None) -> ssl.SSLContext | None:
-    """What a connection to the address is made with; None: without TLS. Raises where the authority cannot be used."""
+    """The TLS context for an address; None: without TLS. Raises if the authority cannot be used."""
     if not address.secure:
         if ca is not None:
             raise refused(f"ca needs TLS, and the url does not use it: begin it with {SECURE}://")
@@ -30,7 +30,7 @@ def trust_at(address: Address, ca: Authority | None = None) -> ssl.SSLContext | 
 def chosen_authority(
     ca: Authority | None, in_url: str, environment: Mapping[str, str] | None = None
 ) -> str | None:
-    """The authority in PEM form; None: nobody names one, so that it is up to the machine. Raises where there is none."""
+    """The authority in PEM form; None: none is given, so the machine's own are used. Raises if it cannot be read."""
     environment = os.environ if environment is None else environment
     named = ca or in_url or environment.get(VARIABLE, "")
     if not named:
@@ -70,7 +70,7 @@ def trusting(authority: str | None, *, named: bool) -> ssl.SSLContext:
 
 
 def why_not(error: ssl.SSLError, address: Address) -> Exception:
-    """Why there is no connection over TLS, and what to do; what may pass by itself is a `ConnectionError`."""
+    """Why there is no TLS connection, and what to do; a temporary failure is a `ConnectionError`."""
     if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error.verify_code):
         return Untrusted(
             f"{address} has a certificate with another name: {error.verify_message} Connect to a name in the certificate, or "

@@ -1,4 +1,4 @@
-"""Looking through a queue without receiving, and moving dead letters on: page by page."""
+"""Peeks at a queue, and redrives dead letters, page by page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS_PER_SECOND = 10
 
 
 class Page(NamedTuple):
-    """Messages that were looked at, and where to go on (None: that was all)."""
+    """Peeked messages, and where to continue (None: that was all)."""
 
     parts: list[DeliveredRun]
     next: int | None
@@ -39,7 +39,7 @@ class Page(NamedTuple):
 
 
 async def resolved(route: Route, use: Callable[[Incarnation], Awaitable[T]]) -> T:
-    """Asks with the queue's present id, and once more if the queue turns out to have been made again."""
+    """Asks with the queue's present id, and again if the queue was deleted and created again."""
     incarnation = route.incarnation or await route.resolve()
     try:
         return await use(incarnation)
@@ -98,7 +98,7 @@ async def redrive(
         raise refused(f"rate is {rate}: give messages per second, above 0")
     runs = None if sequences is None else runs_of(sorted(set(sequences)))
     description = await route.describe()
-    # Where a partition does not answer its numbers are not known: then there is no end but that of the queue.
+    # If a partition does not answer, its numbers are unknown: then the only end is that of the queue.
     end = description.statistics.next_sequence if description.damage is None else LARGEST_NUMBER
     partitions = description.settings.partitions
     incarnation = await route.resolve()

@@ -1,4 +1,4 @@
-"""Push consumers: `async for` over what the server delivers, by message or by delivery."""
+"""Push consumers: `async for` over deliveries, by message or by delivery."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from penstock.client.settle.delivered import DeliveredMessages, Message
 
 
 class _Consumer:
-    """What both consumers share: beginning and ending.
+    """The common part of both consumers: beginning and ending.
 
-    Leaving the loop ends the subscription as soon as the consumer itself is gone; `async with` ends it before
-    the next line runs.
+    Leaving the loop ends the subscription when the consumer object is freed; `async with` ends it before the next line
+    runs.
     """
 
     __slots__ = ("_link", "_subscription")

@@ -1,4 +1,4 @@
-"""A part of a delivery: a run of messages as the server sent it, its columns read only when looked at."""
+"""A part of a delivery: a run of messages as the server sent it, whose columns are decoded only when they are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consuming from a priority group: a few messages at a time, so that a high priority is soon next."""
+"""Consumes from a priority group, a few messages at a time, so that a high priority is served soon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_SECONDS = 60.0
 
 
 class GroupConsumer:
-    """Yields one `Message` after the other; leave it with `async with`, or give it up."""
+    """Yields one `Message` after the other; leave it with `async with`, or call `aclose`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GroupConsumer:
         raise StopAsyncIteration
 
     async def _fetched(self, fetching: asyncio.Task[None]) -> None:
-        """Several may wait for one request; it is given up when the last of them is cancelled."""
+        """Several callers may wait for one request; it is cancelled when the last of them is."""
         self._waiting += 1
         try:
             await asyncio.wait([fetching])

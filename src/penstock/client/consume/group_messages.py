@@ -14,14 +14,14 @@ from penstock.client.settle.settlement import Settlement
 class GroupMessages(Sequence[Message]):
     """Messages of several queues, the greatest weight first; each knows its queue (`message.queue_name`).
 
-    The batch calls settle all that is not settled yet, in every queue. They start at once and return a future.
+    The batch calls settle all messages that are not settled yet, in every queue. They start at once and return a future.
     """
 
     __slots__ = ("_count", "deliveries")
 
     def __init__(self, deliveries: Sequence[DeliveredMessages]) -> None:
         self.deliveries: list[DeliveredMessages] = list(deliveries)
-        """What each queue gave."""
+        """The delivery of each queue."""
         self._count = sum(map(len, deliveries))
 
     def bodies(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A message as a reader sees it: a view on the bytes that arrived. Nothing here talks to the server."""
+"""A message for its reader: a view of the received bytes. Nothing here communicates with the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ATTRIBUTE_TYPES = {str, int, float, bool, bytes}
 
 
 class DeadLetter(NamedTuple):
-    """Where a moved message came from, and why it was moved."""
+    """The origin of a moved message, and the reason for the move."""
 
     reason: Reason
     source: str
@@ -36,18 +36,18 @@ class DeadLetter(NamedTuple):
 
 
 class LateArrival(NamedTuple):
-    """How late a message came to a queue ordered by its producers' stamps: what should follow it had left already."""
+    """How late a message came to a queue ordered by its producers' stamps: messages that should follow it had left already."""
 
     lateness: timedelta
     """How far it was behind what had left."""
     window_needed: timedelta | None
-    """A window so long would have had it in time; None: nobody can tell, for its producer's clock is its own."""
+    """The window that would have been wide enough; None: unknown, because its producer used its own clock."""
     should_have_preceded: TimestampId | None
     """The nearest message known to have left before it though it is younger; None: none is known."""
 
 
 class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C, in a third of the time
-    """A message, as far as it can be read."""
+    """The readable part of a message."""
 
     _part: DeliveredRun
     _index: int
@@ -184,7 +184,7 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
 
     @property
     def dead_letter(self) -> DeadLetter | None:
-        """Where it came from and why, if it was moved here; None: it was sent here."""
+        """Its origin and reason, if it was moved here; None: it was sent here."""
         origin = self._part.head.origin
         return None if origin is None else _dead_letter(origin, self._index)
 
@@ -195,11 +195,11 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
 
 
 class PeekedMessage(MessageView, eq=False):
-    """A message that was read without being received: it can be looked at, not settled."""
+    """A message that was peeked at, not received: it can be read, not settled."""
 
     @property
     def state(self) -> MessageState:
-        """What it is doing in the queue: ready, leased, delayed or moving."""
+        """Its state in the queue: ready, leased, delayed or moving."""
         states = self._part.head.states
         return "ready" if states is None else states[self._index]
 

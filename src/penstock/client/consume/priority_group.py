@@ -31,9 +31,9 @@ from penstock.wire.messages import (
 class PriorityGroup:
     """Queues that are received from together: `PriorityGroup(client, {"orders-high": 8, "orders-low": 1})`.
 
-    While all of them have messages, each gives in proportion to its weight, and each gives in every round: the
-    lowest never starves. One without messages leaves its share to the others. All consumers of the same queues
-    with the same weights share the turns, which the server keeps.
+    While all of them have messages, each delivers in proportion to its weight, and each delivers in every round, so the
+    lowest never starves. A queue without messages leaves its share to the others. All consumers of the same queues with
+    the same weights share the turns, which the server keeps.
     """
 
     def __init__(self, client: Client, weights: Mapping[str, int]) -> None:
@@ -90,7 +90,7 @@ class PriorityGroup:
         return dict(zip(self.queues, found, strict=True))
 
     async def _look_again(self) -> dict[str, Incarnation]:
-        """Asks for every queue anew; raises with the name of the one that is gone."""
+        """Describes every queue again; raises with the name of the one that is gone."""
         for queue in self.queues.values():
             queue.route.forget()
         return await self._resolve()
@@ -108,7 +108,7 @@ class PriorityGroup:
         try:
             return await call.future
         except asyncio.CancelledError:
-            if not call.future.cancelled():  # it came in the very turn we were cancelled in
+            if not call.future.cancelled():  # it came in the very turn in which this task was cancelled
                 _give_back(call.future.result())
             else:
                 self._link.post(Unsubscribe(request_id))
@@ -158,6 +158,6 @@ class PriorityGroup:
 
 
 def _give_back(messages: GroupMessages) -> None:
-    """A receive was cancelled and messages came all the same: somebody else may have them."""
+    """A receive was cancelled and messages came all the same: returns them for other consumers."""
     if messages:
         messages.release()

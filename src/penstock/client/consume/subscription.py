@@ -1,4 +1,4 @@
-"""A subscription over an event loop: what is decided about it is in `client_core.subscribing`."""
+"""A subscription over an event loop; `client_core.subscribing` makes its decisions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSE_SECONDS = 5.0
 
 
 class Subscription(Subscribing[Message]):
-    """The state of one push consumer; whoever iterates takes deliveries out of it."""
+    """The state of one push consumer; the iterating caller takes deliveries from it."""
 
     __slots__ = (
         "__weakref__",
@@ -152,7 +152,7 @@ class Subscription(Subscribing[Message]):
     # -- ending ----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Unsubscribes and gives back what nobody took; a server that does not answer is not waited for long."""
+        """Unsubscribes and returns messages that were not taken; it does not wait long for a server that does not answer."""
         if self.closed:
             return
         self.closed = True

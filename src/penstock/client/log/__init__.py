@@ -1,1 +1,1 @@
-"""Reading a retained log: slices of it read ahead, places in it, and groups of readers that share it."""
+"""Reading a retained log: reading ahead, positions, and consumer groups."""

@@ -1,4 +1,4 @@
-"""One partition as a member of a group has it: reads it while it is the member's share, and commits how far it has come."""
+"""One partition of a group member: reads it while it is assigned to the member, and commits the progress."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ logger = logging.getLogger("penstock.client")
 
 
 class JoinTerms(NamedTuple):
-    """How to be a member."""
+    """The options of a member."""
 
     lease_ms: int
     start: Start | None
     from_time: Moment | None
     auto_commit_ms: int | None
-    """How often what is done with is committed; None: only when told to."""
+    """The interval of commits; None: only on request."""
     when_gone: WhenGone
     follow: bool
     pace: Pace
@@ -33,14 +33,14 @@ class JoinTerms(NamedTuple):
 
 
 class NumberedPartition(NamedTuple):
-    """A partition of a queue that has so many."""
+    """A partition of a queue with so many partitions."""
 
     partition: int
     partitions: int
 
 
 class Hand(NamedTuple):
-    """What the user has: one value, so that it changes at once for whoever looks from another thread."""
+    """The slice that the user has: one value, so that another thread sees it change at once."""
 
     epoch: int
     finished: int
@@ -53,7 +53,7 @@ NOTHING = Hand(0, 0, 0)
 
 
 class AssignedPartition:
-    """The standing of one member at one partition."""
+    """One member's assignment at one partition."""
 
     def __init__(
         self, route: Route, group: str, member: str, place: NumberedPartition, terms: JoinTerms
@@ -73,14 +73,14 @@ class AssignedPartition:
             failed=self._failed,
         )
         self.epoch = 0
-        """Grows when reading begins anew somewhere else."""
+        """Rises when reading begins again at another offset."""
         self.committed = 0
         """How far the group has come, as far as this member knows."""
         self._closed = False
         self._generation = -1
         """Under which the messages that were handed out are ours."""
         self._share: int | None = None
-        """Where the share begins; None: standing by."""
+        """The first offset of the assignment; None: standing by."""
         self._ahead: ReadAhead | None = None
         self._hand = NOTHING
         self._fetched = (0, 0)
@@ -119,13 +119,13 @@ class AssignedPartition:
             self._stop = (await bounds(self._route, partition=self.partition)).end
 
     def _standing_changed(self, answer: GroupMembership) -> None:
-        """Called with every answer: takes a share, goes on with it, or lets go of it."""
+        """Called with every answer: begins, continues or ends an assignment."""
         share = next((offset for partition, offset in answer.shares if partition == self.partition), None)
         if answer.generation == self._generation and (share is None) == (self._share is None):
             return
         self._stop_reading()
         self._generation = answer.generation
-        # Where nobody has moved the group's offset since, the messages in our user's hands are still ours.
+        # If the group's offset was not moved since, the messages that the user has are still valid.
         if share is None or self._share is None or share != self.committed:
             self.epoch += 1
             self.committed = share or 0
@@ -182,7 +182,9 @@ class AssignedPartition:
         )
 
     async def _refused(self, ahead: ReadAhead, error: PenstockError) -> None:
-        """Joins again where the share was lost, goes on where the log begins if that is wanted, raises anything else."""
+        """Joins again if the assignment was lost, continues at the beginning of the log if that is requested, raises anything
+        else.
+        """
         if ahead is not self._ahead:
             return
         if error.code is ErrorCode.NOT_A_MEMBER:
@@ -201,7 +203,7 @@ class AssignedPartition:
             raise error
 
     async def _join_again(self) -> None:
-        """After `not-a-member`: the share may be ours again, or somebody else's."""
+        """After `not-a-member`: the partition may be assigned to this member again, or to another one."""
         logger.info(
             "the partitions of group %(group)r were reassigned; joining the group again",
             {"group": self._group},
@@ -213,7 +215,7 @@ class AssignedPartition:
             await asyncio.sleep(0.1)
 
     async def look_again(self) -> None:
-        """The group was moved: whatever the answer, it is news."""
+        """The group was moved: any answer is a change."""
         self._generation = self.committed = -1
         await self._membership.renew()
 
@@ -224,13 +226,13 @@ class AssignedPartition:
         self._hand = Hand(epoch, self._in_hand().following, following)
 
     def all_finished(self) -> None:
-        """The user asked for more: what was handed out is done with."""
+        """The user asked for more: everything handed out before is done."""
         hand = self._hand
         if hand.epoch == self.epoch:
             self._hand = hand._replace(finished=hand.following)
 
     def take_back(self, following: int, epoch: int) -> None:
-        """Nobody goes on with the last slice, which ended there: what was not handed out of it is read again."""
+        """Takes back a slice that the user did not finish: messages of it that were not handed out are read again."""
         hand = self._in_hand()
         if epoch == self.epoch and hand.following < following:
             self._stop_reading()
@@ -238,16 +240,14 @@ class AssignedPartition:
             self._hand = hand._replace(epoch=self.epoch)
 
     def _in_hand(self) -> Hand:
-        """What the user has of the present share: what was handed out before it began anew counts for nothing."""
+        """The messages that the user has of the present assignment; earlier ones do not count."""
         hand = self._hand
         return hand if hand.epoch == self.epoch else Hand(self.epoch, self.committed, self.committed)
 
     async def commit(self, through: int | None = None) -> bool:
-        """Commits everything that was handed out, or everything before a number; False: the share was given anew."""
+        """Commits everything that was handed out, or everything before a number; False: the partition was reassigned."""
         hand = self._hand
-        if (
-            hand.epoch != self.epoch
-        ):  # nothing was handed out, or nothing that is still ours, which is said once
+        if hand.epoch != self.epoch:  # nothing was handed out, or nothing valid, which is reported once
             self._hand = NOTHING
             return hand is NOTHING
         offset = hand.following
@@ -293,7 +293,7 @@ class AssignedPartition:
     # -- ending ----------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Reads no more and renews nothing."""
+        """Stops reading and renewing."""
         self._closed = True
         self._membership.stop_beating()
         self._stop_reading()
@@ -305,5 +305,5 @@ class AssignedPartition:
         await self._membership.leave()
 
     def wake(self) -> None:
-        """Whoever waits for the share learns that it has ended."""
+        """Wakes callers that wait for an assignment that has ended."""
         self._changed.set()

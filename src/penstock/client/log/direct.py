@@ -1,8 +1,8 @@
-"""Reading partitions straight from the nodes that lead them, and through the front end whenever that does not work.
+"""Reads partitions directly from the nodes that lead them, and through the front end whenever that fails.
 
-Every read is one call that is answered once: by the node, or, where the node refuses, dies, moves the partition away, is
-silent or cannot be reached, by the front end, which is asked the very same. So nothing is lost or repeated on the way from one
-to the other. While reads go through the front end the node is looked for again, more and more slowly.
+Every read is one call that is answered once: by the node, or, if the node refuses, dies, moves the partition away, is
+silent or cannot be reached, by the front end, which gets the same read. So nothing is lost or repeated in between. While
+reads go through the front end, the client tries the node again, less and less often.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger("penstock.client")
 
 
 class ReadsThrough(Protocol):
-    """Whoever reads of a log are asked of: the link to the front end, or a `DirectPartition`."""
+    """Sends reads of a log: the link to the front end, or a `DirectPartition`."""
 
     def start(self, call: Call, message: ReadLog) -> object:
         """Asks; the call gets the answer."""
@@ -52,7 +52,7 @@ class DirectReads:
 
     @property
     def received_bytes(self) -> int:
-        """How much of the log came from nodes, without passing a front end."""
+        """The bytes of the log that came from nodes, without passing a front end."""
         return self._earlier_bytes + sum(one.received_bytes for one in self._partitions.values())
 
 
@@ -66,7 +66,7 @@ class DirectPartition:
         self._node: NodeReads | None = None
         self._finding: asyncio.Task[None] | None = None
         self._held: list[Asked] = []
-        """What is asked while the node is looked for the first time."""
+        """Reads that wait while the node is looked for the first time."""
         self._search = NodeSearch()
         self._told = False
         self._earlier_bytes = 0
@@ -74,7 +74,7 @@ class DirectPartition:
 
     @property
     def received_bytes(self) -> int:
-        """How much came from nodes."""
+        """The bytes that came from nodes."""
         return self._earlier_bytes + (self._node.received_bytes if self._node is not None else 0)
 
     def start(self, call: Call, message: ReadLog) -> None:

@@ -1,4 +1,4 @@
-"""A group of readers as operators see it: where it is in each partition, and what that makes for the whole log."""
+"""A consumer group for operators: its place in each partition, and the totals for the whole log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.wire.log_messages import GroupDescription as PartitionDescription
 
 
 class GroupPlace(NamedTuple):
-    """Where a group is in one partition."""
+    """A group's place in one partition."""
 
     partition: int
     offset: int
@@ -19,7 +19,7 @@ class GroupPlace(NamedTuple):
     lag_ms: int
     """How long ago the next message was sent; 0 where none waits."""
     reader: str
-    """The member who reads the partition; empty where nobody does."""
+    """The member that reads the partition; empty if there is none."""
 
 
 class GroupDescription(NamedTuple):
@@ -41,7 +41,7 @@ class GroupDescription(NamedTuple):
 
 
 def together(parts: Sequence[tuple[int, PartitionDescription]]) -> GroupDescription:
-    """What partitions say of one group; there is one at least, and they are in order."""
+    """Combines the partitions' descriptions of one group; there is at least one, and they are in order."""
     members = dict.fromkeys(member for _, one in parts for member in one.members)
     return GroupDescription(
         parts[0][1].name,

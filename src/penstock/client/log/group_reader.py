@@ -1,4 +1,4 @@
-"""A member of a group of readers: reads its shares, commits how far it has come, takes over from members that die."""
+"""A member of a consumer group: reads its partitions, commits the progress, takes over from members that die."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ CLOSE_SECONDS = 5.0
 class GroupReader:
     """A member of a group; made by `log.join(name)` and used with `async with`.
 
-    The partitions of the log are shared out among the members; a member without any stands by. When a member leaves, or
-    has not renewed its lease, others take its shares over. `async for message in reader` waits for a share if need be.
-    Reading begins where the group has committed to, so what was read and not committed before a takeover is read again.
+    The partitions of the log are shared among the members; a member without any stands by. When a member leaves, or has
+    not renewed its lease, others take its partitions over. `async for message in reader` waits for a partition if
+    necessary. Reading begins at the group's committed offset, so messages that were read and not committed before a
+    takeover are read again.
     """
 
     def __init__(self, route: Route, group: str, terms: JoinTerms) -> None:
@@ -60,7 +61,7 @@ class GroupReader:
         self._merge: Merge | None = None
         self._position = 0
         self._given: tuple[LoggedMessages, int] | None = None
-        """The last slice, and under which epoch: somebody goes through it, or has left it in the middle."""
+        """The last slice, and its epoch: the user is reading it, or has left it unfinished."""
         self._committing: asyncio.Task[None] | None = None
 
     # -- being a member --------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class GroupReader:
             self._merge = Merge(shares, by_time=False, follow=True)
 
     def _start_of(self, partition: int) -> PartitionStart | None:
-        """Where a new group begins in a partition: where the log does, unless the start is about it."""
+        """Where a new group begins in a partition: at the beginning of the log, unless the start names this partition."""
         start = self._terms.start
         if isinstance(start, Mapping):
             return start.get(partition)
@@ -184,21 +185,21 @@ class GroupReader:
         return given
 
     def epoch_of(self, number: int) -> int:
-        """Grows when the partition of the number is read anew from somewhere else."""
+        """Rises when the partition of the number is read again from another offset."""
         return self._partitions[partition_of(number)].epoch
 
     # -- committing ------------------------------------------------------------------------------------------
 
     def handed_out(self, following: int, epoch: int) -> None:
-        """Called by whoever iterates: asking for more says that what was handed out before is done with."""
+        """Called by the iterating user: asking for more says that everything handed out before is done."""
         self._position = following
         self._partitions[partition_of(following)].handed_out(following, epoch)
 
     async def commit(self, through: LoggedMessage | LoggedMessages | None = None) -> bool:
-        """Says that everything handed out so far is done with, or everything of a partition up to and with `through`.
+        """Commits everything handed out so far, or everything of a partition up to and including `through`.
 
-        Returns when that is on disk. False: a share was given anew meanwhile, nothing was committed there, and whoever
-        has it now reads those messages (again).
+        Returns when that is on disk. False: a partition was reassigned meanwhile, nothing was committed there, and its new
+        member reads those messages (again).
         """
         if through is None:
             outcomes = await asyncio.gather(*(share.commit() for share in self._partitions))
@@ -222,7 +223,7 @@ class GroupReader:
                     )
 
     async def seek(self, *, start: Start | None = None, from_time: Moment | None = None) -> None:
-        """Moves the group: this member, or whoever has the shares, goes on from there."""
+        """Moves the group: the members that have the partitions continue there."""
         await self.join()
         moved = await seek_group(self._route, self.group, start, from_time)
         known = {share.partition: share for share in self._partitions}

@@ -1,6 +1,6 @@
-"""Groups of readers as operators handle them: list, look, move, delete; in every partition of the log.
+"""Consumer groups for operators: list, describe, move, delete, in every partition of the log.
 
-A partition knows its own groups only: here they are put together by name.
+A partition only knows its own groups; here they are combined by name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def describe_group(route: Route, name: str) -> GroupDescription:
 
 
 async def places_of(route: Route, name: str) -> dict[int, PartitionDescription]:
-    """What each partition says of a group, of those that know it."""
+    """The descriptions of a group by the partitions that know it."""
     check_group(name)
     partitions = await partitions_of(route, look=True)
     found = await asyncio.gather(*(_find(route, name, partition) for partition in partitions))
@@ -90,7 +90,7 @@ async def seek_group(
 
 
 async def commit_offsets(route: Route, name: str, offsets: Mapping[int, int]) -> None:
-    """Commits for a group that has no members; where it does not exist it is made."""
+    """Commits for a group without members; creates it if it does not exist."""
     check_group(name)
     check_start(offsets, None)
     await asyncio.gather(*(_commit(route, name, offset) for offset in offsets.values()))

@@ -1,4 +1,4 @@
-"""Messages read from a log: a slice of it as it was stored, and a view on each message."""
+"""Messages read from a log: a slice as it was stored, and a view of each message."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class LoggedMessage(MessageView, eq=False):
 
 
 class LoggedMessages(Sequence[LoggedMessage]):
-    """Messages that follow each other in a log, without gaps in their numbers; a sequence of `LoggedMessage`, each made when looked at.
+    """Consecutive messages of a log, without gaps in their numbers; a sequence of `LoggedMessage`, each made when it is
+    accessed.
 
-    The bytes are those that were stored: `parts` are the batches they were sent in, or pieces of them, with their
-    columns, and `bodies()` cuts all bodies out at once. Going through those makes no object per message.
+    The bytes are those that were stored: `parts` are the batches in which they were sent, or pieces of them, with their
+    columns, and `bodies()` cuts all bodies at once, without an object for each message.
     """
 
     __slots__ = ("_batches", "_body", "_count", "_parts", "end", "first", "next", "queue_name")
@@ -39,9 +40,9 @@ class LoggedMessages(Sequence[LoggedMessage]):
         self.first = batches[0].first if batches else start
         """The sequence number of the first message; not the one that was asked for where no message has that."""
         self.next = answer.next
-        """Where to go on: the sequence number after the last message."""
+        """Where to continue: the sequence number after the last message."""
         self.end = answer.end
-        """Where the log ended when this was read."""
+        """The end of the log when this was read."""
         self._batches = batches
         self._body = body
         self._count = batches[0].count if len(batches) == 1 else sum(batch.count for batch in batches)
@@ -149,7 +150,7 @@ class LoggedMessages(Sequence[LoggedMessage]):
 
 
 def _delivered(batch: LoggedBatch) -> DeliveredBatch:
-    """The head that views are made over; nobody has received these, and nobody will."""
+    """The head for message views, without a delivery."""
     return DeliveredBatch(
         batch.first,
         batch.count,

@@ -1,4 +1,4 @@
-"""The standing of one member in a group of readers: joins, keeps the lease alive, commits, leaves."""
+"""One member's assignment in a consumer group: joins, renews the lease, commits, leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("penstock.client")
 
 
 def new_member_name() -> str:
-    """A name that no other member has, and that tells operators where to look."""
+    """A unique member name that shows operators the host and process."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
@@ -45,7 +45,7 @@ def check_lease(lease_ms: int) -> None:
 
 
 class Membership:
-    """What a partition last said about this member; `changed` is told of every answer, `failed` of trouble that stays."""
+    """A partition's last answer about this member; `changed` is called with every answer, `failed` with lasting problems."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Membership:
 
     @property
     def claim(self) -> Claim:
-        """What reads and commits carry."""
+        """The fields that identify the member in reads and commits."""
         return Claim(self.group, self.member, self.generation)
 
     async def begin(self, start: PartitionStart | None, from_time: Moment | None) -> None:
@@ -132,13 +132,13 @@ class Membership:
                 )
 
     async def commit(self, offset: int, generation: int) -> None:
-        """Returns when the offset is on disk; raises `not-a-member` where the share is somebody else's by now."""
+        """Returns when the offset is on disk; raises `not-a-member` if the partition is assigned to another member by now."""
         assert self.incarnation is not None
         request = CommitOffset(self.incarnation.queue_id, self.group, offset, self.member, generation)
         await self._route.link.ask(request, Done)
 
     def stop_beating(self) -> None:
-        """Renews the lease no more."""
+        """Stops renewing the lease."""
         if self._heart is not None:
             self._heart.cancel()
 

@@ -1,7 +1,7 @@
-"""Slices of several partitions as one stream: as they come, or in the order of the time at which they were sent.
+"""Slices of several partitions as one stream: in the order of arrival, or of sending.
 
-Within a partition the order is that of its log. Between partitions there is none but time, by the clocks of their nodes:
-merging goes by that as well as it can. What is sent while somebody reads may come in after something younger.
+Within a partition the order is that of its log. Between partitions there is only time, by the clocks of their nodes, so
+merging is approximate: messages that are sent while the log is read may come after newer ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MergePart(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Grows when reading begins anew somewhere else: slices of before are void."""
+        """Rises when reading begins again at another offset: earlier slices are invalid."""
 
     @property
     def idle(self) -> bool:
@@ -29,7 +29,7 @@ class MergePart(Protocol):
 
     @property
     def standing_by(self) -> bool:
-        """Whether somebody else reads this partition."""
+        """Whether another member reads this partition."""
 
     async def next_slice(self) -> LoggedMessages | None:
         """The next slice; None at the end."""
@@ -51,7 +51,7 @@ class Merge:
         self._follow = follow
         self._fetching: dict[int, asyncio.Task[tuple[LoggedMessages | None, int]]] = {}
         self._heads: dict[int, _Head] = {}
-        """In the order in which they came."""
+        """In the order of arrival."""
         self._ended: set[int] = set()
         self._closed = False
 
@@ -75,7 +75,7 @@ class Merge:
         return None
 
     def close(self) -> None:
-        """Fetches nothing more; whoever waits gets None."""
+        """Fetches nothing more; waiting callers get None."""
         self._closed = True
         for task in self._fetching.values():
             task.cancel()
@@ -122,6 +122,6 @@ class Merge:
 
 
 async def _fetched(part: MergePart) -> tuple[LoggedMessages | None, int]:
-    """A slice, and under which epoch it came."""
+    """A slice, and the epoch in which it came."""
     found = await part.next_slice()
     return found, part.epoch

@@ -1,4 +1,4 @@
-"""The newest messages of a log: where each partition has to be read from to see just those."""
+"""The newest messages of a log: where each partition must be read from to get exactly those."""
 
 from __future__ import annotations
 

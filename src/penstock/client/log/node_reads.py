@@ -1,6 +1,6 @@
-"""One connection to a node's port for readers: shows its ticket, asks for slices of one partition, and nothing else.
+"""One connection to a node's port for readers: sends its ticket and reads slices of one partition, and nothing else.
 
-It only ever succeeds: whatever it cannot answer goes back to its owner, who asks the front end instead.
+It only ever succeeds: reads that it cannot answer go back to its owner, who asks the front end instead.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from penstock.wire.messages import Failed, Ping, Welcome, decode_answer, encode_
 from penstock.wire.request_ids import RequestIds
 
 LOOK_SECONDS = 2.5
-"""A node that has said nothing for so long is asked whether it is there; after as long again it is given up."""
+"""A node that has sent nothing for so long is pinged; after as long again the connection is ended."""
 
 Asked = tuple[Call, ReadLog]
 HandedBack = Callable[[list[Asked]], None]
-"""What was not answered is asked elsewhere."""
+"""Called with a read that was not answered."""
 
 
 class NodeReads:
-    """Made by `connect_to_node`; `partition` is the ordinal of what is read."""
+    """Made by `connect_to_node`; `partition` is the ordinal of the partition."""
 
     def __init__(
         self, place: LogAddress, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
@@ -61,7 +61,7 @@ class NodeReads:
         self.connection.write(encode_frame(request_id, encode_message(asked)))
 
     def close(self) -> None:
-        """Ends it; what was not answered is handed back."""
+        """Ends it; unanswered reads are handed back."""
         self.connection.abort(ConnectionError("closed"))
 
     # -- called by the connection ----------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class NodeReads:
                 continue
             self._handed_back([asked])
             if not isinstance(answer, Failed) or answer.code != ErrorCode.OFFSET_GONE:
-                # It does not lead the partition any more, or has trouble that the front end knows more of.
+                # It no longer leads the partition, or has a problem about which the front end knows more.
                 connection.abort(ConnectionError("the node refused the connection"))
                 return
 
@@ -121,7 +121,7 @@ class NodeReads:
 async def connect_to_node(
     place: LogAddress, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
 ) -> NodeReads:
-    """A connection that the node has let in; raises `OSError` and `PenstockError`."""
+    """A connection that the node has accepted; raises `OSError` and `PenstockError`."""
     address = parse_address(f"penstock://{place.address}")
     # Names count where the cluster's configuration says so (`cluster.tls_name`).
     tls = trusting(place.authority, named=bool(place.certified_name)) if place.authority else None
@@ -136,7 +136,7 @@ async def connect_to_node(
     except BaseException:
         reads.close()
         if reads.greeted.done() and not reads.greeted.cancelled():
-            reads.greeted.exception()  # what is raised here says it all
+            reads.greeted.exception()  # this error already explains the failure
         raise
     return reads
 

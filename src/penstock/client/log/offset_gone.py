@@ -1,4 +1,4 @@
-"""The error of a reader that asks for messages which the log has let go of."""
+"""The error of a reader that asks for messages which the log has removed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from penstock.model.errors import ErrorCode, PenstockError
 
 
 class OffsetGone(PenstockError):
-    """The log begins later than the reader wants to read: `begin` is where it can go on.
+    """The log begins after the requested offset; `begin` is where the reader can continue.
 
-    Nothing is skipped silently. Go on at `begin`, or read with `when_gone="earliest"` to do so always.
+    Nothing is skipped silently. Continue at `begin`, or read with `when_gone="earliest"` to do so always.
     """
 
     def __init__(self, message: str, wanted: int, begin: int) -> None:

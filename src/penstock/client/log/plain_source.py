@@ -1,4 +1,4 @@
-"""Reading a log from some place on for nobody but oneself: one partition, several, or all of them."""
+"""Reads a log from some position on without a group: one partition, several, or all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Stop = int | Mapping[int, int]
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What a reader without a group asks for."""
+    """The options of a reader without a group."""
 
     start: Start | None
     from_time: Moment | None
@@ -82,11 +82,11 @@ class Terms(msgspec.Struct, frozen=True):
         return found
 
     def start_of(self, partition: int) -> PartitionStart | None:
-        """Where a partition begins to be read."""
+        """Where reading begins in a partition."""
         return self.start[partition] if isinstance(self.start, Mapping) else self.start
 
     def stops(self) -> Mapping[int, int]:
-        """Where each partition ends to be read that has a stop."""
+        """Where reading ends in each partition with a stop."""
         stop = self.stop
         if stop is None:
             return {}
@@ -94,7 +94,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class _ReadBounds(NamedTuple):
-    """Where reading began, and how far it may go from there."""
+    """Where reading began, and how far it may go."""
 
     start: int
     left: int | None
@@ -115,7 +115,7 @@ class PartitionSource:
 
     @property
     def epoch(self) -> int:
-        """It never begins anew."""
+        """Constant, because it never begins again."""
         return 0
 
     @property
@@ -125,11 +125,11 @@ class PartitionSource:
 
     @property
     def standing_by(self) -> bool:
-        """It reads for nobody else."""
+        """Never, because it reads without a group."""
         return False
 
     async def begin(self) -> None:
-        """Finds the place; where the log ends now is where a reader that does not follow stops."""
+        """Finds the position; the present end of the log is the stop of a reader that does not follow."""
         if self._ahead is not None or self._closed:
             return
         terms, partition = self._terms, self._partition
@@ -141,7 +141,7 @@ class PartitionSource:
         self._read_from(_ReadBounds(start, terms.limit), found.end)
 
     async def next_slice(self) -> LoggedMessages | None:
-        """The next slice; raises `OffsetGone` where the log begins later, unless told to go on there."""
+        """The next slice; raises `OffsetGone` if the log begins later, unless it should continue there."""
         while not self._closed:
             ahead = self._ahead
             if ahead is None:
@@ -191,7 +191,7 @@ class PartitionSource:
 
 
 class PlainSource:
-    """Reads the partitions that its terms are about, for nobody but itself."""
+    """Reads the partitions of its terms, without a group."""
 
     def __init__(self, route: Route, terms: Terms) -> None:
         terms.check()
@@ -205,11 +205,11 @@ class PlainSource:
         """Whether it has ended."""
 
     def epoch_of(self, number: int) -> int:
-        """It never begins anew."""
+        """Constant, because it never begins again."""
         return 0
 
     async def begin(self) -> None:
-        """Finds the places; where the log ends now is where a reader that does not follow stops."""
+        """Finds the positions; the present end of the log is the stop of a reader that does not follow."""
         if self._parts or self.closed:
             return
         terms = self._terms
@@ -226,7 +226,7 @@ class PlainSource:
                 self._merge = Merge(parts, by_time=terms.by_time, follow=terms.follow)
 
     async def next_slice(self) -> LoggedMessages | None:
-        """The next slice; raises `OffsetGone` where the log begins later, unless told to go on there."""
+        """The next slice; raises `OffsetGone` if the log begins later, unless it should continue there."""
         await self.begin()
         if self.closed or not self._parts or self._left == 0:
             return None
@@ -237,7 +237,7 @@ class PlainSource:
         return found
 
     def handed_out(self, following: int, epoch: int) -> None:
-        """Nobody keeps account."""
+        """Does nothing: no progress is stored."""
 
     async def close(self) -> None:
         """Asks for nothing more."""

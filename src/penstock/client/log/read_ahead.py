@@ -1,4 +1,4 @@
-"""Reads of a log on their way to a server; how far is read ahead is decided in `client_core.read_ahead`."""
+"""Reads of a log that were sent to a server; `client_core.read_ahead` decides how far to read ahead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.wire.messages import Answer
 
 
 class Claim(NamedTuple):
-    """On whose behalf a group's share is read; empty: nobody's."""
+    """The group member for which a partition is read; empty: none."""
 
     group: str = ""
     member: str = ""
@@ -54,7 +54,7 @@ class Pace(NamedTuple):
 
 
 class _Read(Call):
-    """A range that was asked for, and the future of its answer."""
+    """A range that was requested, and the future of its answer."""
 
     __slots__ = ("_ahead", "future", "range")
 
@@ -77,7 +77,7 @@ class _Read(Call):
             self.future.set_exception(error)
 
     def abandoned(self) -> bool:
-        """Whether nobody reads any more."""
+        """Whether the reader has stopped."""
         return self.future.done()
 
 
@@ -137,7 +137,7 @@ class ReadAhead:
             if first is None:
                 return None
             read = self._reads[first]
-            await asyncio.wait([read.future])  # the read outlives whoever waits for it
+            await asyncio.wait([read.future])  # the read outlives the caller that waits for it
             if first is not self._ahead.first:
                 return None  # closed meanwhile
             found = read.future.result()
@@ -149,7 +149,7 @@ class ReadAhead:
         return None
 
     def close(self) -> None:
-        """Asks for nothing more; whoever waits in `next` gets None."""
+        """Requests nothing more; waiting calls of `next` return None."""
         self._closed = True
         for read in self._ahead.close():
             self._drop(read)
@@ -170,7 +170,7 @@ class ReadAhead:
         self._carry_out(self._ahead.arrived(read.range, found), slice_read)
 
     def _carry_out(self, effects: Iterable[Effect], found: LoggedMessages | None = None) -> None:
-        """`found`: what has just arrived."""
+        """`found`: the answer that just arrived."""
         for effect in effects:
             match effect:
                 case Question():
@@ -202,10 +202,10 @@ class ReadAhead:
         self._through.start(read, request)
 
     def _drop(self, dropped: RangeRead) -> None:
-        """Nobody wants what was asked for any more."""
+        """Drops requested ranges that are not needed any more."""
         read = self._reads.pop(dropped)
         if not read.future.cancel():
-            read.future.exception()  # seen, so that nobody warns of it
+            read.future.exception()  # read the exception, so that asyncio does not warn
 
 
 def _contradiction(start: int, following: int) -> PenstockError:

@@ -10,10 +10,10 @@ from penstock.client.log.source import Source, Steps
 
 
 class _Reader:
-    """What both readers share: beginning and ending.
+    """The common part of both readers: beginning and ending.
 
-    Leaving the loop ends the reading as soon as the reader itself is gone; `async with` ends it before the next
-    line runs, and is what a reader of a group should be used with.
+    Leaving the loop ends the reading when the reader object is freed; `async with` ends it before the next line runs, and
+    is recommended for a reader of a group.
     """
 
     def __init__(self, source: Source, *, owned: bool = True) -> None:

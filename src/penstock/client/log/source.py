@@ -1,4 +1,4 @@
-"""Where slices of a log come from, and how they are handed out: whole, or message by message."""
+"""The source of a log's slices, and how they are handed out: as a whole, or message by message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.client.log.logged import LoggedMessage, LoggedMessages
 
 
 class Source(Protocol):
-    """Gives slices in order, and is told what becomes of them."""
+    """Returns slices in order, and is told what the user does with them."""
 
     @property
     def link(self) -> Link:
@@ -21,9 +21,9 @@ class Source(Protocol):
         """Whether it has ended, or is about to."""
 
     def epoch_of(self, number: int) -> int:
-        """Grows when the partition that the number is of is read anew from somewhere else.
+        """Rises when the partition of the number is read again from another offset.
 
-        What was not handed out of slices of before is void.
+        Messages of earlier slices that were not handed out are invalid.
         """
 
     async def begin(self) -> None:
@@ -33,14 +33,14 @@ class Source(Protocol):
         """The next slice; None at the end."""
 
     def handed_out(self, following: int, epoch: int) -> None:
-        """The user has everything before `following` and asked for more: what was handed out before is done with."""
+        """The user has everything before `following` and asked for more: everything handed out before is done."""
 
     async def close(self) -> None:
         """Ends it."""
 
 
 class Steps:
-    """Goes through slices message by message. Nothing here waits: whoever uses it brings the slices."""
+    """Goes through slices message by message. Nothing here waits: the caller provides the slices."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

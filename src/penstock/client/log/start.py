@@ -1,4 +1,4 @@
-"""Places in a log as people name them: a sequence number, an end of it, or a time."""
+"""Positions in a log as users name them: a sequence number, an end, or a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Start = PartitionStart | Mapping[int, PartitionStart]
 Moment = datetime | timedelta
 """A time, or how long ago it was."""
 WhenGone = Literal["fail", "earliest"]
-"""What a reader does when the log has let go of what it wants: raise `OffsetGone`, or go on where the log begins."""
+"""The behaviour when the log has removed the requested messages: raise `OffsetGone`, or continue at the beginning of the log."""
 
 
 def check_start(start: Start | None, from_time: Moment | None) -> None:
@@ -78,7 +78,7 @@ async def partitions_of(route: Route, *, look: bool = False) -> range:
 
 
 async def bounds(route: Route, at_ms: int | None = None, partition: int = 0) -> FoundBounds:
-    """Where the log of a partition begins and ends, and its first message sent at or after the time."""
+    """The ends of a partition's log, and its first message sent at or after the time."""
     return await resolved(
         route,
         lambda incarnation: route.link.ask(FindOffset(incarnation.queue_id, at_ms, partition), FoundBounds),
@@ -111,7 +111,7 @@ async def resolve_place(
 
 
 async def offset_gone(route: Route, incarnation: Incarnation, wanted: int) -> OffsetGone:
-    """What to tell a reader whose place is gone."""
+    """The error for a reader whose position is gone."""
     found = await route.link.ask(
         FindOffset(incarnation.queue_id, partition=partition_of(wanted)), FoundBounds
     )
@@ -123,5 +123,5 @@ async def offset_gone(route: Route, incarnation: Incarnation, wanted: int) -> Of
 
 
 def is_gone(error: PenstockError) -> bool:
-    """Whether the log has let go of what was asked for."""
+    """Whether the log has removed the requested messages."""
     return error.code is ErrorCode.OFFSET_GONE

@@ -1,7 +1,7 @@
-"""The client's clock: what this program knows of the server's time, from exchanges with it.
+"""The client's clock: the server's time as an interval, from exchanges with the server.
 
-Nobody asks the server before somebody wants to know the time. Then there are a few exchanges, for the quickest of
-them says most, and from there on one now and then for as long as the time is in use.
+The client asks only when the time is first needed. Then there are a few exchanges, because the quickest of them gives the
+best bounds, and from then on one now and then for as long as the time is in use.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ logger = logging.getLogger("penstock.client")
 
 FIRST_EXCHANGES = 4
 REFRESH_SECONDS = 5.0
-"""At the usual drift the time grows uncertain by 1 ms meanwhile; sooner where somebody needs to know it better."""
+"""At the usual drift the time becomes uncertain by 1 ms meanwhile; it is refreshed sooner if it must be more certain."""
 SOONEST_SECONDS = 0.05
 IDLE_SECONDS = 60.0
-"""When nobody has wanted to know the time for so long, the server is left alone until somebody does."""
+"""If the time was not needed for so long, the exchanges stop until it is."""
 
 _UNBENT = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 LOCAL_CLOCK = LocalClock(
@@ -40,7 +40,7 @@ LOCAL_CLOCK = LocalClock(
 
 
 class ClockStatus(NamedTuple):
-    """What a client knows of the server's time; made by `client.clock()`."""
+    """A client's knowledge of the server's time; made by `client.clock()`."""
 
     earliest_us: int
     latest_us: int
@@ -54,7 +54,7 @@ class ClockStatus(NamedTuple):
     drift_ppm: int
     """How fast this computer's clock is taken to run wrong at most."""
     source: str
-    """Where the server has its time from: `own`, `chrony` or `clockbound`."""
+    """The source of the server's time: `own`, `chrony` or `clockbound`."""
     server_uncertainty_us: int
     """How far the server's own time may be off; part of the uncertainty."""
 
@@ -75,7 +75,7 @@ class ClockStatus(NamedTuple):
 
 
 class ClientClock:
-    """The time by the server's clock, for one link."""
+    """The server's time, for one link."""
 
     def __init__(self, link: Link, local: LocalClock = LOCAL_CLOCK, drift_ppm: int = DRIFT_PPM) -> None:
         self.local = local
@@ -98,7 +98,7 @@ class ClientClock:
         return self._estimator.interval(reading_us), reading_us
 
     async def within(self, limit_us: int | None) -> ClockInterval | None:
-        """The time, known as well as `limit_us` if a few exchanges can bring that about; None if nobody knows it."""
+        """The time, known to within `limit_us` if a few exchanges can achieve that; None if it is unknown."""
         self._keep_fresh(limit_us)
         if not self._known(limit_us):
             async with self._asking:
@@ -128,14 +128,14 @@ class ClientClock:
         )
 
     def unknown(self) -> PenstockError:
-        """Why nobody knows the time."""
+        """Why the time is unknown."""
         return PenstockError(
             ErrorCode.CLOCK_UNCERTAIN,
             f"the server does not know the time yet: {self._source} has not answered yet (the server's clock.source)",
         )
 
     def is_within(self, limit_us: int | None) -> bool:
-        """Whether the time is known as well as that, without asking anybody."""
+        """Whether the time is known to within that limit, without an exchange."""
         self._keep_fresh(limit_us)
         return self._known(limit_us)
 
@@ -150,7 +150,8 @@ class ClientClock:
         sent_us = self.local.reading_us()
 
         def convert(_call: FutureCall[int], answer: Answer, _body: memoryview) -> int:
-            returned_us = self.local.reading_us()  # at once: whoever awaits this is told in another turn
+            # at once: an awaiting caller would be called in a later turn
+            returned_us = self.local.reading_us()
             if not isinstance(answer, ClockReading):
                 raise unexpected(answer)
             self._learn(sent_us, answer, returned_us)
@@ -208,6 +209,6 @@ class ClientClock:
             self._refreshing = None
 
     async def close(self) -> None:
-        """Asks no more by itself."""
+        """Stops the exchanges."""
         if self._refreshing is not None:
             self._refreshing.cancel()

@@ -1,4 +1,4 @@
-"""What a user hands over to be sent, and how it becomes one encoded batch."""
+"""Messages as users send them, and their encoding as one batch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Body = bytes | bytearray | memoryview | str
 """A message body; text travels as UTF-8."""
 
 AttributeValue = str | int | float | bool | bytes
-"""What an attribute of a message may hold."""
+"""The values that an attribute of a message may have."""
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
-    """A message to send, with whatever it needs beyond its body.
+    """A message to send, with everything that it needs besides its body.
 
-    Plain `bytes` or `str` do where only a body is wanted, and are quicker. Durations are seconds or `timedelta`;
-    what is None follows the queue's settings.
+    Use plain `bytes` or `str` for a message with only a body; it is faster. Durations are seconds or `timedelta`; None
+    means the queue's settings.
     """
 
     body: Body
@@ -43,12 +43,13 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     deduplication_id: str | bytes | None = None
     """Sent again within the queue's deduplication window, the message is not stored again."""
     timestamp: datetime | float | None = None
-    """When the event happened that it tells of, with a time zone or in seconds since 1970: its place on a queue that is
-    ordered by its producers' stamps. None: such a queue has the client stamp it."""
+    """When the event of the message happened, with a time zone or in seconds since 1970: its position on a queue that is
+    ordered by its producers' stamps. None: the client stamps it, if the queue needs stamps.
+    """
 
 
 Sendable = Body | OutgoingMessage
-"""What can be sent: a body, or a body with more to it."""
+"""What can be sent: a body, or a message with a body and options."""
 _BODIES = frozenset({bytes, str, bytearray, memoryview})
 
 

@@ -1,4 +1,4 @@
-"""One batch of a producer on its way, and what people hold on to while it is: tickets and failures."""
+"""One batch of a producer, and the objects through which users follow it: tickets and failures."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["FailedBatch", "OutgoingBatch", "ProducerError", "Ticket"]
 
 
 class OutgoingBatch(GatheredBatch):
-    """A batch: gathered, then on its way, then stored or failed. It is its own call: no future unless one is asked for."""
+    """A batch: gathered, then sent, then stored or failed. It is its own call: a future is made only on request."""
 
     __slots__ = ("_finished", "_producer", "_stamps", "_waiters", "readings_us")
 
     def __init__(self, finished: Callable[[OutgoingBatch], None]) -> None:
         super().__init__()
         self.readings_us: list[int] = []
-        """When each of its messages was made, by the local clock; none where nobody needs to know."""
+        """When each of its messages was made, by the local clock; empty if that is not needed."""
         self._finished = finished
         self._waiters: list[asyncio.Future[None]] = []
         self._producer = 0
@@ -52,7 +52,7 @@ class OutgoingBatch(GatheredBatch):
         return send_head(self._producer, queue_id, number, after, self._stamps)
 
     def settled(self) -> None:
-        """Stored or failed: tells whoever waits."""
+        """Stored or failed: calls those who wait."""
         if self.error is None:
             self.messages = []  # a ticket may live on; the bytes need not
             self.readings_us = []
@@ -71,7 +71,7 @@ class OutgoingBatch(GatheredBatch):
 
 
 class Ticket(msgspec.Struct, eq=False):  # a struct because there is one a message, and it is made in C
-    """A message on its way; await it to know that it is stored. Costs next to nothing if nobody does."""
+    """A message that was handed over; await it to know that it is stored. Costs next to nothing if it is not awaited."""
 
     _parcel: OutgoingBatch
     _index: int
@@ -84,7 +84,7 @@ class Ticket(msgspec.Struct, eq=False):  # a struct because there is one a messa
         return self._parcel.done
 
     async def outcome(self) -> SentMessage:
-        """What awaiting the ticket gives."""
+        """The result of awaiting the ticket."""
         await self._parcel.finished()
         if self._parcel.error is not None:
             raise self._parcel.error

@@ -1,6 +1,6 @@
-"""A producer: gathers messages into batches, keeps several batches on their way, and waits when that is enough.
+"""A producer: gathers messages into batches, sends several batches at once, and waits when that is enough.
 
-What it decides is in `client_core.gathering`; here are the event loop, the queue's description and the stamps.
+`client_core.gathering` makes its decisions; here are the event loop, the queue's description and the stamps.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Producer(Gathering[OutgoingBatch]):
         self._planned_for: QueueDescription | None = None
         self._reading_us = route.stamping.reading_us
         self._marks = True
-        """Whether it is noted when each message was made: where they are stamped, or nobody knows that yet."""
+        """Whether the time of each message is noted: if messages are stamped, or that is not known yet."""
         self._room: list[asyncio.Future[None]] = []
         self._resolving = False
         route.link.background.add(self)
@@ -79,8 +79,8 @@ class Producer(Gathering[OutgoingBatch]):
     async def send(self, message: Sendable) -> Ticket:
         """Takes a message; waits only for room. Await the ticket to know that it is stored.
 
-        Raises `ProducerError` when earlier messages failed and nobody has been told yet; then this message has
-        not been taken.
+        Raises `ProducerError` when earlier messages failed and that was not reported yet; then this message has not been
+        taken.
         """
         if self._held:
             await self._admission()
@@ -145,7 +145,7 @@ class Producer(Gathering[OutgoingBatch]):
                 await self.close()
             except PenstockError as failure:  # the error that is on its way says more
                 logger.warning("closing a producer after an error also failed: %(error)s", {"error": failure})
-        else:  # cancelled: what was taken is sent, but not waited for
+        else:  # cancelled: messages that were taken are sent, but not waited for
             self._closed = True
             self._hold()
             if self._open.messages:
@@ -219,7 +219,7 @@ class Producer(Gathering[OutgoingBatch]):
     # -- stamps ----------------------------------------------------------------------------------------------
 
     def _planned(self, description: QueueDescription) -> StampPlan | None:
-        """How messages are stamped, looked up anew when the queue's settings were."""
+        """How messages are stamped, determined again when the queue's settings were."""
         if description is not self._planned_for:
             self._planned_for = description
             self._plan = plan_of(description.settings, self._stamp)

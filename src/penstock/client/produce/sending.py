@@ -1,4 +1,4 @@
-"""Sends one batch and sees it through: stamps, back-pressure, and its place in the line of what is sent to the queue."""
+"""Sends one batch and waits for its result: stamps, back-pressure, and its place in the line to the queue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stamps_column(stamps: Stamps | None) -> list[int] | None:
 
 
 class _OneBatch(OutgoingBatch):
-    """A batch that somebody awaits."""
+    """A batch that a caller awaits."""
 
     __slots__ = ("_producer", "_stamps", "future")
 
@@ -71,7 +71,7 @@ class _OneBatch(OutgoingBatch):
 async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool | None = None) -> SendResult:
     """Returns when the batch is on disk. `wanted`: whether to stamp it; None: as the queue's order demands."""
     reading_us = route.stamping.reading_us()
-    payload = encode_outgoing(messages)  # what is wrong with the messages is known before the server is asked
+    payload = encode_outgoing(messages)  # errors in the messages are found before the server is asked
     async with route.turn:
         stamps = await _stamps(route, messages, reading_us, wanted)
         if (column := stamps_column(stamps)) is not None:
@@ -100,7 +100,7 @@ async def send_payload(route: Route, payload: bytes) -> SendResult:
 
 
 async def _submitted(route: Route, payload: bytes, stamps: Stamps | None) -> _OneBatch:
-    """Puts the batch in line as soon as there is room; whoever calls has the turn."""
+    """Puts the batch in the line as soon as there is room; the caller has the turn."""
     link = route.link
     await route.resolve()
     while link.congested:

@@ -1,4 +1,4 @@
-"""What the server says of messages that were stored; looked up in runs, one object only when one is asked for."""
+"""The server's answer about stored messages, kept in runs; an object is made only on request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SentMessage(NamedTuple):
 
 
 class SentMessages(Sequence[SentMessage]):
-    """One `SentMessage` for each message of a batch, in order, made when looked at."""
+    """One `SentMessage` for each message of a batch, in order, made when it is accessed."""
 
     __slots__ = ("_duplicates", "_length", "_result")
 

@@ -1,4 +1,4 @@
-"""The sequencer as a client sees it: ids made here, by the server's time, without asking for each."""
+"""The sequencer of a client: makes ids here, by the server's time, without a request for each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penstock.ordering.timestamp_id import TimestampId
 class ClientSequencer:
     """Timestamp ids of this client: unique, rising, and sorted by time with those of all other clients.
 
-    Two ids of different clients are in the order in which they were made when they were made further apart than the
-    clients' uncertainties together.
+    Two ids of different clients are in the order in which they were made if the time between them is longer than the
+    uncertainties of both clients together.
     """
 
     def __init__(self, stamping: Stamping) -> None:

@@ -1,8 +1,8 @@
-"""Stamping: which messages get a timestamp id from this client, by which clock, and what when the time is uncertain.
+"""Stamping: which messages get a timestamp id from this client, by which clock, and what happens when the time is uncertain.
 
-On a `causal` queue the order is that of the session's own stamps: this computer's clock does, whatever it shows. On a
-`clock` queue that goes by its producers' stamps the server's time is needed, as well as the queue's settings demand.
-The session is the client: all that it sends, by whichever producer, has one process number for each of the clocks.
+On a `causal` queue the order is that of the session's own stamps: this computer's clock is enough, whatever time it shows.
+On a `clock` queue with producers' stamps the server's time is needed, with the certainty that the queue's settings demand.
+The session is the client: all its producers share one process number for each of the clocks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _AS_IT_IS = StampPlan(synchronized=True)
 
 
 def plan_of(settings: QueueSettings, wanted: bool | None) -> StampPlan | None:
-    """How messages are stamped; None: not at all. `wanted` is what the program said, None: nothing."""
+    """How messages are stamped; None: not at all. `wanted` is the program's choice, None: none."""
     if wanted is False or settings.server_stamped:
         return None
     if settings.ordering == "causal":

@@ -1,4 +1,4 @@
-"""Sends replies to the queues of those who asked: many of them, each for a short time."""
+"""Sends replies to the reply queues of requesters: many of them, each for a short time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ ROUTES_KEPT = 1_000
 
 
 class Replier:
-    """What a client knows of the queues it has replied to lately."""
+    """The recently used reply queues of a client."""
 
     def __init__(self, new_route: Callable[[str], Route]) -> None:
         self._new_route = new_route
-        """Makes a route with an identity of its own: one that was forgotten and made again counts its batches from 1
-        again, and the server must not take them for those it has."""
+        """Makes a route with a separate identity: a forgotten route that is made again counts its batches from 1 again, and
+        the server must not take them for earlier ones.
+        """
         self._routes: OrderedDict[str, Route] = OrderedDict()
 
     async def send(self, queue: str, message: OutgoingMessage) -> bool:
-        """Returns when the reply is on disk; False where the queue is gone, so that nobody waits any more."""
+        """Returns when the reply is on disk; False if the queue is gone, so that no requester waits any more."""
         try:
             await send_payload(self._route(queue), encode_outgoing([message]))
         except PenstockError as error:

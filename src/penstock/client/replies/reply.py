@@ -1,4 +1,4 @@
-"""Requests and their replies as messages carry them: in attributes whose names begin with `penstock.`."""
+"""Requests and their replies in messages: attributes whose names begin with `penstock.`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from penstock.client.produce.outgoing import AttributeValue, Body, OutgoingMessa
 from penstock.model.errors import ErrorCode, PenstockError
 
 REPLY_PREFIX = "reply-"
-"""What names of reply queues begin with: letters that SQS allows, so that whoever received a request through SQS can reply
-through SQS."""
+"""The prefix of reply queues: characters that SQS allows, so that a consumer that received a request through SQS can reply
+through SQS.
+"""
 RESERVED = "penstock."
 REPLY_TO = "penstock.reply-to"
 CORRELATION_ID = "penstock.correlation-id"
@@ -28,7 +29,7 @@ class Reply(NamedTuple):
     body: bytes
     outcome: Outcome
     error: str | None
-    """What went wrong, if whoever replied said so."""
+    """The error, if the replier gave one."""
     attributes: dict[str, AttributeValue]
     """Those it was replied with."""
     correlation_id: str
@@ -48,14 +49,14 @@ class Reply(NamedTuple):
 
 
 class ReturnAddress(NamedTuple):
-    """Where the reply to a message goes, and what it is to name."""
+    """The queue for the reply to a message, and the id that it must name."""
 
     queue: str
     correlation_id: str
 
 
 def return_address(message: MessageView) -> ReturnAddress | None:
-    """Where to reply to; None: nobody waits for a reply."""
+    """Where to reply; None: the message is no request."""
     attributes = message.attributes
     queue, correlation_id = attributes.get(REPLY_TO), attributes.get(CORRELATION_ID)
     if isinstance(queue, str) and isinstance(correlation_id, str):
@@ -64,9 +65,9 @@ def return_address(message: MessageView) -> ReturnAddress | None:
 
 
 def check_address(address: ReturnAddress, to: str | None) -> None:
-    """Raises where a reply would go to a queue that is not for replies, and that whoever replies has not named.
+    """Raises if a reply would go to a queue that is not for replies, and that the replier has not named.
 
-    The sender of a request writes any name it likes into it; the worker may have the right to send to queues where the
+    The sender of a request can write any name into it, and the worker may have the right to send to queues where the
     sender has none.
     """
     if address.queue == to or (to is None and address.queue.startswith(REPLY_PREFIX)):
@@ -93,7 +94,7 @@ def reply_message(
     error: str | None,
     attributes: Mapping[str, AttributeValue] | None,
 ) -> OutgoingMessage:
-    """What is sent to the queue of the one who asked."""
+    """The message for the requester's queue."""
     if outcome not in ("succeeded", "failed"):
         raise refused(f"outcome is {outcome!r}: use 'succeeded' or 'failed'")
     if error is not None and outcome != "failed":
@@ -105,7 +106,7 @@ def reply_message(
 
 
 def read_reply(message: MessageView) -> Reply | None:
-    """The reply that a message is; None: it is none, whoever sent it."""
+    """The reply in a message; None: it is none, from any sender."""
     try:
         attributes = message.attributes
     except PenstockError:

@@ -1,6 +1,8 @@
-"""Requests that wait for a reply: one reply queue a client, made on first use, and one consumer that sorts replies.
+"""Requests that wait for a reply: one reply queue for each client, created on first use, and one consumer that assigns
+replies.
 
-The queue has an idle expiry, so one whose client died goes by itself; a client that is closed deletes its own.
+The queue has an idle expiry, so the queue of a dead client is deleted automatically; a client that is closed deletes its
+own.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class Requester:
         finally:
             del self._waiting[address.correlation_id]
             if reply.done() and not reply.cancelled():
-                reply.exception()  # whoever asked may be gone already
+                reply.exception()  # the requester may be gone already
 
     # -- listening -------------------------------------------------------------------------------------------
 
@@ -148,7 +150,7 @@ class Requester:
                 future.set_exception(error)
         if not subscribed.done():
             subscribed.set_exception(error)
-            subscribed.exception()  # nobody may be waiting for it any more
+            subscribed.exception()  # the caller may be gone already
 
     # -- ending ----------------------------------------------------------------------------------------------
 

@@ -18,18 +18,18 @@ from penstock.wire.messages import Delivery
 
 
 class Message(MessageView, eq=False):
-    """A message that is yours until its lease ends: read it, then delete, release or extend it.
+    """A leased message: read it, then delete, release or extend it before its lease ends.
 
-    The three calls start at once and return a future. Awaiting it says that the server has done it, on disk; it
-    raises `stale-receipt` when the lease had ended before.
+    The three calls start at once and return a future. Awaiting it confirms that the server has done it, on disk; it raises
+    `stale-receipt` when the lease had ended before.
     """
 
     delivery: DeliveredMessages
-    """What it was delivered with."""
+    """Its delivery."""
 
     @property
     def place(self) -> tuple[DeliveredRun, int]:
-        """Where it stands in its delivery."""
+        """Its position in the delivery."""
         return self._part, self._index
 
     def delete(self) -> asyncio.Future[None]:
@@ -63,13 +63,13 @@ class Message(MessageView, eq=False):
         delete: bool = True,
         to: str | None = None,
     ) -> bool:
-        """Replies to whoever sent this with `queue.request`, then deletes it (unless `delete=False`), in that order.
+        """Replies to the sender of a `queue.request`, then deletes the message (unless `delete=False`), in that order.
 
-        The sender names the queue of the reply. One whose name does not begin with `reply-` must be named here too, with
-        `to`: otherwise whoever may send requests could have replies sent to any queue.
+        The sender names the queue of the reply. A queue whose name does not begin with `reply-` must be named here too,
+        with `to`: otherwise the sender of a request could have replies sent to any queue.
 
-        Returns when both are on disk: False where the reply queue is gone, so that nobody waits for a reply any
-        more; the message is deleted all the same.
+        Returns when both are on disk. False: the reply queue is gone, so that no requester waits for a reply any more; the
+        message is deleted all the same.
         """
         address, replier = return_address(self), self.delivery.settler.replier
         if address is None or replier is None:
@@ -84,10 +84,10 @@ class Message(MessageView, eq=False):
 
 
 class DeliveredMessages(Sequence[Message]):
-    """Messages that were delivered together; a sequence of `Message`, each made when looked at.
+    """Messages that were delivered together; a sequence of `Message`, each made when it is accessed.
 
-    The batch calls settle all that is not settled yet. They start at once and return a future; what was too
-    late is counted and listed in its `Settlement`, not raised.
+    The batch calls settle all messages that are not settled yet. They start at once and return a future; messages whose
+    lease had ended are counted and listed in its `Settlement`, not raised.
     """
 
     __slots__ = ("_batches", "_body", "_count", "_parts", "lease", "queue_name", "settler", "until_ms")
@@ -109,7 +109,7 @@ class DeliveredMessages(Sequence[Message]):
 
     @property
     def parts(self) -> list[DeliveredRun]:
-        """The runs of messages it came in."""
+        """The runs of messages in which it came."""
         if self._parts is None:
             self._parts = parts_of(self.queue_name, self._batches, self._body)
         return self._parts

@@ -1,4 +1,4 @@
-"""Keeps leases alive while their messages are being worked on."""
+"""Extends leases while their messages are being worked on."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ logger = logging.getLogger("penstock.client")
 
 
 class Heartbeat:
-    """Extends, three times per visibility timeout, every lease with messages that are not settled.
+    """Extends, three times in each visibility timeout, every lease with messages that are not settled.
 
-    Leases are held weakly: messages that were neither settled nor kept by anyone come back when their time is
-    up, as they should.
+    Leases are held weakly: messages that were neither settled nor kept by the program come back when their time is over,
+    as they should.
     """
 
     def __init__(self, link: Link, settler: Settler, visibility_timeout_ms: int) -> None:

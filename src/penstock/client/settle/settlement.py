@@ -1,4 +1,4 @@
-"""Settling delivered messages with futures: what is sent, and what its answer means, is decided in `client_core.settling`."""
+"""Settles delivered messages with futures; `client_core.settling` decides what is sent and what its answer means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DELETE", "Action", "Settlement", "Settler", "giving_back"]
 
 
 def giving_back(delay: Duration, error: str | BaseException = "") -> Action:
-    """A release; of what went wrong as much is told as a server keeps."""
+    """A release, with the error cut to the length that a server keeps."""
     if isinstance(error, BaseException):
         error = f"{type(error).__name__}: {error}"
     return Action("release", milliseconds(delay, "delay"), error[: limits.RELEASE_ERROR_CHARACTERS])
@@ -42,7 +42,7 @@ class Settler(Settling):
         self._link.start(call, request)
 
     async def close(self) -> None:
-        """The link is about to end: what was settled in this turn leaves before."""
+        """The link is about to end: messages settled in this turn are sent first."""
         self.end_turn()
 
     def one(self, action: Action, lease: Lease, sequence: int) -> asyncio.Future[None]:

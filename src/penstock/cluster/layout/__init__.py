@@ -1,1 +1,1 @@
-"""The layout of a cluster: entries about nodes, queues and partitions, and what can be worked out from them alone."""
+"""The layout of a cluster: entries about nodes, queues and partitions, and everything that follows from them alone."""

@@ -1,4 +1,4 @@
-"""What the data pipeline has worked out about queues, as sentences for people: which of them fills, which wants to be wider."""
+"""The data pipeline's forecasts about queues as sentences: which queues fill up, and which need more partitions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def warning(entry: CapacityEntry) -> str:
 
 
 def subject(entry: CapacityEntry) -> tuple[str, bool, int]:
-    """What a warning is about: while that stays the same it need not be said again."""
+    """The subject of a warning: as long as it stays the same, the warning is not repeated."""
     wider = entry.recommended_partitions if entry.recommended_partitions > entry.partitions else 0
     fills = entry.limit if entry.full_at_ms is not None or entry.fill >= FULL_SHARE else ""
     return fills, bool(fills) and entry.fill >= FULL_SHARE, wider
 
 
 def capacity_entries(view: ClusterView) -> list[CapacityEntry]:
-    """By queue; those of which nothing stands in the layout any more are left out."""
+    """The entries by queue, without queues that are no longer in the layout."""
     return [entry for name, entry in sorted(view.capacity.items()) if name in view.queues]
 
 

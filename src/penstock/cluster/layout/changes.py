@@ -1,4 +1,4 @@
-"""A change of one entry of the layout, and why."""
+"""A change of one entry of the layout, and the reason for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.cluster.layout.entries import LayoutEntry, PartitionEntry, encode,
 
 
 class Change(NamedTuple):
-    """To be written on condition that the entry still has the version that was seen; else it is forgotten."""
+    """Written on condition that the entry still has the version that was read; otherwise dropped."""
 
     key: str
     version: int
@@ -24,5 +24,5 @@ class Change(NamedTuple):
 
 
 def change_partition(version: int, entry: PartitionEntry) -> Change:
-    """The partition's entry as it is to be; its reason tells why."""
+    """The new entry of a partition; its `reason` explains the change."""
     return Change(partition_key(entry.partition), version, entry, entry.reason)

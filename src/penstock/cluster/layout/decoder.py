@@ -1,7 +1,7 @@
-"""The one decoder of the layout: what a key of the metadata store and the value under it say.
+"""The only decoder of the layout: the meaning of a key in the metadata store and of the value under it.
 
-`ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the shutdown of a node are indexes on what this gives.
-An entry that this version cannot read comes as a failure; what that means, each index decides.
+`ClusterView` (the manager), `ClusterMap` (front ends), `NodeLayout` (nodes) and the shutdown of a node are indexes of its
+results. An entry that this version cannot read is a `Trouble`; each index decides what that means.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class ReadFailure(NamedTuple):
     """Whether the reason is that a newer version wrote it, or that its seal is missing."""
 
 
-# Each of these says what stands under a key now. Without an entry and without a failure it is gone.
+# Each of these is the current content of a key. No entry and no trouble: the entry is gone.
 
 
 class NodeNews(NamedTuple):
-    """About a node."""
+    """A change of a node."""
 
     node: str
     entry: NodeEntry | None
@@ -64,7 +64,7 @@ class NodeNews(NamedTuple):
 
 
 class QueueNews(NamedTuple):
-    """About the queue of a name."""
+    """A change of the queue with a name."""
 
     queue: str
     entry: QueueEntry | None
@@ -72,7 +72,7 @@ class QueueNews(NamedTuple):
 
 
 class NameNews(NamedTuple):
-    """About the queue of a name, for a reader that only asks which queue it is: it reads entries of later versions too."""
+    """A change of the queue with a name, for readers that only need its identity: entries of later versions can be read too."""
 
     queue: str
     entry: NamedQueue | None
@@ -80,7 +80,7 @@ class NameNews(NamedTuple):
 
 
 class PartitionNews(NamedTuple):
-    """About a partition."""
+    """A change of a partition."""
 
     partition_id: int
     entry: PartitionEntry | None
@@ -88,7 +88,7 @@ class PartitionNews(NamedTuple):
 
 
 class DrainNews(NamedTuple):
-    """About an operator's word that a node is to be emptied. The key says enough, so there is never a failure."""
+    """A change of an operator's order to drain a node. The key says enough, so there is never trouble."""
 
     node: str
     entry: DrainEntry | None
@@ -96,7 +96,7 @@ class DrainNews(NamedTuple):
 
 
 class PositionsNews(NamedTuple):
-    """About what a node says of its logs."""
+    """A change of the log positions that a node reports."""
 
     node: str
     entry: PositionsEntry | None
@@ -104,7 +104,7 @@ class PositionsNews(NamedTuple):
 
 
 class UncleanNews(NamedTuple):
-    """About an operator's word that an unclean election is allowed."""
+    """A change of an operator's permission for an unclean election."""
 
     partition_id: int
     entry: UncleanEntry | None
@@ -112,7 +112,7 @@ class UncleanNews(NamedTuple):
 
 
 class CapacityNews(NamedTuple):
-    """About what the data pipeline says of a queue."""
+    """A change of the data pipeline's forecast for a queue."""
 
     queue: str
     entry: CapacityEntry | None
@@ -123,7 +123,7 @@ News = NodeNews | QueueNews | PartitionNews | DrainNews | PositionsNews | Unclea
 
 
 def decode(key: str, value: bytes | None, kinds: tuple[str, ...] = EVERYTHING) -> News | None:
-    """What the value under a key says; None: the key is of none of these kinds. No value: the entry is gone."""
+    """The content of a key; None: the key is of none of these kinds. No value: the entry is gone."""
     if not key.startswith(kinds):
         return None
     if (partition_id := partition_of_key(key)) is not None:
@@ -205,7 +205,7 @@ Stored = tuple[str, bytes, int]
 
 
 def nodes_in(stored: Iterable[Stored]) -> Iterator[NodeEntry]:
-    """The nodes among entries. What this version cannot read is left out: whoever follows the layout says which those are."""
+    """The nodes among entries, without those that this version cannot read; a follower of the layout reports them."""
     for key, value, _ in stored:
         news = decode(key, value, (NODES,))
         if isinstance(news, NodeNews) and news.entry is not None:

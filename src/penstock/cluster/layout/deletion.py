@@ -1,12 +1,13 @@
-"""How a partition of a deleted queue comes to its end: two writes to its entry.
+"""How a partition of a deleted queue ends: by two writes to its entry.
 
-    the queue       its state is `deleting`: for clients there is no such queue any more
-    the partition   `deleted`: its primary serves no clients, sends on what has to leave, and is replaced where it fails
-    the partition   given up: everybody who holds anything of it drops that, and takes itself off the list
+    the queue       its state is `deleting`: clients find no such queue any more
+    the partition   `deleted`: its primary serves no clients, moves the messages that must leave, and is replaced if it fails
+    the partition   given up: every node that holds anything of it drops that, and removes itself from the list
 
-The front end that deletes a queue marks its partitions; where it dies before, the manager does. From then on the entry says
-everything, so the queue's own entry goes and its name is free, while messages may still be on their way. Only the primary
-knows when nothing of the partition is on its way any more, so it gives the partition up itself (`backend/replication/draining`).
+The front end that deletes a queue marks its partitions; if it dies before, the manager does. From then on the entries of
+the partitions contain everything, so the queue's own entry is removed and its name is free, while messages may still be
+moving. Only the primary knows when no message of the partition is moving any more, so it gives the partition up itself
+(`replication/primary_secondary/node/leader/draining.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from penstock.cluster.layout.entries import PartitionEntry
 
 
 def marked(entry: PartitionEntry, *, abandoned: bool = False) -> PartitionEntry:
-    """The entry of a partition whose queue is deleted, or was begun and never made, as it seems."""
+    """The entry of a partition whose queue is deleted, or was apparently never completed."""
     reason = (
         f"the queue {entry.queue} is deleted: what is on its way to other queues has to arrive there first"
     )
@@ -25,7 +26,7 @@ def marked(entry: PartitionEntry, *, abandoned: bool = False) -> PartitionEntry:
 
 
 def taken_back(entry: PartitionEntry) -> PartitionEntry:
-    """The entry of a partition that was taken for one whose queue was never made, and that messages were sent to."""
+    """The entry of a partition that was wrongly taken for one of an incomplete queue: it has received messages."""
     reason = f"messages were sent to it, so the queue {entry.queue} was made, though its entry was missing"
     return msgspec.structs.replace(entry, deleted=False, abandoned=False, kept=True, reason=reason)
 

@@ -1,4 +1,4 @@
-"""A new primary: the entry as it becomes, whoever gives it and why."""
+"""A new primary: the entry that makes it one, for every kind of election."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def elected(
 
 
 def handed_over(entry: PartitionEntry, successor: NodeEntry) -> PartitionEntry:
-    """What a primary writes once its successor has everything: on condition that the entry is still this one."""
+    """The entry that a primary writes when its successor has everything, on condition that the entry is still this one."""
     return elected(
         entry, successor, f"{entry.primary} handed over to {successor.node}, which has everything it had"
     )

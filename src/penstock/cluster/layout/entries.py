@@ -1,10 +1,10 @@
-"""The layout of a cluster: what stands in the metadata store about nodes, queues and their partitions.
+"""The entries of the metadata store about nodes, queues and partitions: the layout of a cluster.
 
-Everybody reads it, few write it: a node writes that it lives, a front end makes and changes queues, a primary says
-that it serves and who is in sync with it, the manager gives partitions to nodes. Every write is on condition that the
-entry is still the one that was read, so two writers never undo each other. What several write is a `Document`: a field
-of a newer version outlives a change by an older one. What only its owner writes is not: who reads it leaves unknown fields
-out.
+All processes read them, few write them. A node writes that it is alive, a front end creates and changes queues, a primary
+writes that it serves and which replicas are in sync, the manager assigns partitions to nodes. Every write is on condition
+that the entry is still the one that was read, so two writers never undo each other's changes. Entries with several writers
+are `Document`s: a field of a newer version survives a change by an older one. In entries that only their owner writes,
+readers drop unknown fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Expiry = Literal["", "asked", "closed"]
 
 
 class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that lives: the entry stands under its lease and goes with it."""
+    """A living node: the entry exists as long as the node's lease."""
 
     node: str
     zone: str = ""
@@ -44,8 +44,9 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     reader: str = ""
     """HOST:PORT where readers with a ticket read logs; empty: nowhere."""
     started_ms: int
-    """Since when it lives without a gap: another one after a restart, and after its lease was lost and made anew
-    (`lives.new_life_ms`)."""
+    """The beginning of the node's present life. It changes after a restart, and after the lease was lost and created again
+    (`lives.new_life_ms`).
+    """
     load: float = 0.0
     """How busy it is, from 0 to 1; for placement."""
     leaving: bool = False
@@ -55,7 +56,7 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedQueue(msgspec.Struct, frozen=True):
-    """Of the entry of a queue, which queue it is, and whether clients may use it."""
+    """The part of a queue's entry that says which queue it is, and whether clients may use it."""
 
     queue_id: int
     state: str = "ready"
@@ -71,13 +72,15 @@ class QueueEntry(Document, frozen=True, kw_only=True):
     partitions: list[int]
     state: QueueState = "ready"
     abandoned: bool = False
-    """While it is being deleted: nobody deleted it. Its entry was missing, and it was taken for one that was begun and never made."""
+    """While it is being deleted: no client deleted it. Its entry was missing, and its creator seemed to have died."""
     expiring: bool = False
-    """Whether it is to go because nobody used it (`cluster/manager/idle_expiry.py`); taken back where somebody does after all."""
+    """Whether it is to be deleted because it is unused (`cluster/manager/idle_expiry.py`); withdrawn if a client uses it
+    after all.
+    """
 
 
 class PartitionEntry(Document, frozen=True, kw_only=True):
-    """A partition: who holds it, who leads, under which epoch, and who has everything that was acknowledged."""
+    """A partition: its replicas, its primary, its epoch, and the replicas that have everything that was acknowledged."""
 
     partition: int
     queue_id: int
@@ -88,12 +91,13 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """Rises by one with every change of the primary; a node that saw a higher one refuses a lower."""
     primary: str | None
     primary_started_ms: int = 0
-    """The `started_ms` of the primary when it was given the partition: a node that was gone since leads no more."""
+    """The `started_ms` of the primary when it got the partition: a node with another one no longer leads."""
     replicas: list[str]
     """Every node that holds it or is to, the primary among them."""
     joined: dict[str, int] = msgspec.field(default_factory=dict)
-    """By node: the version of the entry in which it was added. It tells two memberships of a node apart: between them it dropped
-    what it held. A node that is not named here is a replica since the partition was made."""
+    """By node: the version of the entry in which it was added. It distinguishes two memberships of a node, because the node
+    dropped its data between them. A node that is missing here has been a replica since the partition was created.
+    """
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
     in_sync_before: list[str] = msgspec.field(default_factory=list)
@@ -103,23 +107,26 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """The epoch that its primary serves under already; equal to `epoch` once it does. It takes nothing before this is
     stored: a replica that is found empty while this is 0 is new, and later on it has lost its disk."""
     hand_over_to: str | None = None
-    """Who is to lead next: the primary takes nothing more, waits until that one has everything, and then writes
-    `elections.elected` for it itself."""
+    """The next primary: the present one accepts no more requests, waits until that node has everything, and then writes
+    `elections.elected` for it.
+    """
     made_ms: int = 0
-    """When it was written first, by the clock of whoever was making the queue; 0: that is not known."""
+    """When it was first written, by the clock of the queue's creator; 0: unknown."""
     idle: int = 0
-    """The epoch whose primary says that nobody has used it for as long as the queue's idle expiry is."""
+    """The epoch whose primary reports that the partition has been unused for the queue's idle expiry."""
     expiry: Expiry = ""
-    """`asked`: its primary is to close it, if it is idle still. `closed`: it has; nobody serves it, whoever leads, until
-    the queue is deleted or the manager takes this back."""
+    """`asked`: its primary is to close it, if it is still idle. `closed`: it has, and no primary serves it until the queue is
+    deleted or the manager withdraws this.
+    """
     numbers_to: int = 0
     """No primary up to epoch `numbers_epoch` gave out this sequence number or a higher one (`sequence_numbers.py`)."""
     numbers_epoch: int = 0
     lossless: int = 0
-    """An epoch whose primary told of nothing before every replica in sync had it."""
+    """An epoch whose primary acknowledged nothing before every replica in sync had it."""
     dense: list[tuple[int, int, int]] = msgspec.field(default_factory=list)
-    """Epochs whose numbers went on where their log ended, while a replica may not have heard of them: (epoch, index of the
-    first record behind the epoch that served before it, its first number)."""
+    """Epochs whose numbers continued where their log ended, while a replica may not know of them: (epoch, index of the first
+    record after the epoch that served before it, its first number).
+    """
     unclean: int = 0
     """The newest epoch that began with an operator's word."""
     deleted: bool = False
@@ -129,12 +136,13 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """Whether it is deleted because its queue is missing (`cluster/manager/retirement.py`). Its primary takes that back if it ever took a
     message."""
     kept: bool = False
-    """Whether its primary has taken that back: its queue was made, whatever became of the queue's entry."""
+    """Whether its primary has withdrawn `abandoned`: its queue was completed, although the queue's entry is missing."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     former: list[str] = msgspec.field(default_factory=list)
-    """Nodes that an operator removed before they had dropped what they hold of it. One that comes back all the same has to drop that
-    before it may hold the partition again: `dense` does not tell any more which epochs it never heard of."""
+    """Nodes that an operator removed before they had dropped their data of it. If one comes back, it must drop that data
+    before it may hold the partition again, because `dense` no longer contains the epochs that it missed.
+    """
     settings_version: int = 0
     """The version of the queue's entry that `settings` was last brought up to, by who changed the queue or by the manager; who
     knows an older one leaves the settings alone. 0: the queue was not changed since it was made, as far as that is known."""
@@ -143,33 +151,35 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
 
     @property
     def retired(self) -> bool:
-        """Whether it is given up: the entry goes when nobody holds anything of it any more."""
+        """Whether it is given up: the entry is removed when no node holds anything of it."""
         return not self.replicas
 
 
 class DrainEntry(Document, frozen=True, kw_only=True):
-    """An operator's word that a node is to hold nothing."""
+    """An operator's order that a node is to hold nothing."""
 
     node: str
     remove: bool = False
-    """It will not come back: once it is gone nobody waits for it, and this entry goes when nothing names it."""
+    """The node will not come back: the cluster does not wait for it, and this entry is removed when no other entry names the
+    node.
+    """
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """How far a replica's log goes, on its disk."""
+    """The length of a replica's log on its disk."""
 
     epoch: int
-    """The epoch of the partition's entry when this was said; in another one it says nothing."""
+    """The epoch of the partition's entry when this was reported; it is ignored in other epochs."""
     log_epoch: int
     """The epoch that wrote the last record."""
     last: int
     """The index of the last record."""
     fit: bool = True
-    """False: what it has is damaged or missing, it must not lead."""
+    """False: the replica's data is damaged or missing, so it must not lead."""
 
 
 class PositionsEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node says of its replicas of partitions that nobody leads (`positions.asked_of`); under its lease."""
+    """A node's report about its replicas of partitions without a primary (`positions.asked_of`); exists as long as its lease."""
 
     node: str
     started_ms: int
@@ -177,21 +187,21 @@ class PositionsEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UncleanEntry(Document, frozen=True, kw_only=True):
-    """An operator's word that a replica which is not in sync may lead after this epoch, whatever is lost by that."""
+    """An operator's permission for a replica outside the in-sync set to lead after this epoch, with any loss."""
 
     partition: int
     epoch: int
 
 
 class IdsEntry(Document, frozen=True, kw_only=True):
-    """How far ids of queues and partitions are given out."""
+    """The counter for ids of queues and partitions."""
 
     next: int
-    """Nobody was given this id, or a higher one."""
+    """This id and all higher ones are unused."""
 
 
 class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the data pipeline has worked out about a queue (`penstock pipeline run capacity --metadata URL`)."""
+    """The data pipeline's forecast for a queue (`penstock pipeline run capacity --metadata URL`)."""
 
     queue: str
     measured_ms: int
@@ -201,29 +211,29 @@ class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Growth over the last day; negative: it shrinks. 0 where it is not known: earlier versions read no null here."""
     bytes_per_hour: float
     limit: str
-    """What is reached first: max-messages, max-bytes, retention or disk; empty: nothing."""
+    """The limit that is reached first: max-messages, max-bytes, retention or disk; empty: none."""
     fill: float
     """How much of that is used, from 0 to 1."""
     full_at_ms: int | None
-    """When 80 % of it are used, if it goes on so; None: never, or not known."""
+    """When 80 % of it will be used at the present rate; None: never, or unknown."""
     partitions: int
     recommended_partitions: int
     growth_known: bool = True
-    """False: the queue is not followed, so nobody knows how it grows."""
+    """False: the queue has no lifecycle log, so its growth is unknown."""
 
 
 def node_key(node: str) -> str:
-    """Where a node says that it lives."""
+    """The key of a node's registration."""
     return NODES + node
 
 
 def queue_key(name: str) -> str:
-    """Where a queue is described."""
+    """The key of a queue."""
     return QUEUES + name
 
 
 def partition_key(partition: int) -> str:
-    """Where a partition is described; ids sort as text."""
+    """The key of a partition; ids sort as text."""
     return f"{PARTITIONS}{partition:020d}"
 
 
@@ -233,22 +243,22 @@ def first_partition(queue_id: int) -> int:
 
 
 def drain_key(node: str) -> str:
-    """Where an operator says that a node is to be emptied."""
+    """The key of an operator's order to drain a node."""
     return DRAINS + node
 
 
 def positions_key(node: str) -> str:
-    """Where a node says how long the logs are that nobody leads."""
+    """The key of a node's report about logs without a primary."""
     return POSITIONS + node
 
 
 def unclean_key(partition: int) -> str:
-    """Where an operator allows an unclean election."""
+    """The key of an operator's permission for an unclean election."""
     return f"{UNCLEAN}{partition:020d}"
 
 
 def capacity_key(queue: str) -> str:
-    """Where the data pipeline says how a queue grows and fills."""
+    """The key of the data pipeline's forecast for a queue."""
     return CAPACITY + queue
 
 

@@ -1,4 +1,4 @@
-"""What of a queue's settings is one partition's."""
+"""The settings of one partition, from those of its queue."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Whose log is the longest: what a node is to say of its replicas, and who of those that said something may lead.
+"""The longest log: what nodes must report about their replicas, and which of the reported replicas may lead.
 
-The manager does not ask and nodes do not tell with every heartbeat. A node that holds a replica of a partition which
-nobody leads writes, once and for all such partitions together, how far its log goes. It looks with `asked_of` after
-every change of `cluster/nodes/` and `cluster/partitions/`, and writes its entry anew when the answer is another one.
-So an election costs one write per node and one per partition, and nothing is written while all is well.
+The manager sends no questions, and heartbeats contain no positions. A node that holds replicas of partitions without a
+primary writes the lengths of their logs, in one entry for all of them. It calls `asked_of` after every change of
+`cluster/nodes/` and `cluster/partitions/`, and writes its entry again when the answer changes. So an election costs one
+write for each node and one for each partition, and nothing is written while all partitions have primaries.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from penstock.cluster.layout.serving import is_led
 
 
 def asked_of(node: str, partitions: Iterable[PartitionEntry], nodes: Mapping[str, NodeEntry]) -> list[int]:
-    """The partitions whose position a node has to say now; where it is none, its entry is empty or absent."""
+    """The partitions whose positions a node must report now; if there are none, its entry is empty or absent."""
     return [entry.partition for entry in partitions if node in entry.replicas and not is_led(entry, nodes)]
 
 
 class Heard(NamedTuple):
-    """What living replicas have said for this epoch."""
+    """What living replicas have reported for this epoch."""
 
     fit: dict[str, Position]
     unfit: list[str]
     silent: list[str]
-    """They live and have said nothing yet."""
+    """Living replicas that have reported nothing yet."""
     empty: dict[str, Position]
     """Those of the unfit that have no record at all."""
 
@@ -37,7 +37,7 @@ def heard(
     nodes: Mapping[str, NodeEntry],
     said: Mapping[str, PositionsEntry],
 ) -> Heard:
-    """Sorts the living among `members` by what they said; words of an earlier epoch or life do not count."""
+    """Sorts the living among `members` by their reports; reports of an earlier epoch or life do not count."""
     result = Heard({}, [], [], {})
     for name in members:
         node, words = nodes.get(name), said.get(name)

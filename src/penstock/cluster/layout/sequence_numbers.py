@@ -1,54 +1,62 @@
-"""Sequence numbers that never come back: what a primary may give out, and with which number the next one begins.
+"""Sequence numbers are never used twice: which numbers a primary may use, and with which number the next one begins.
 
-A number that a client was told (in an answer to a send, with a delivery, as an offset of a log) must never be given to another
-message, though a failover may lose the message that had it. The entry of the partition in the store makes sure of that:
+A number that a client has seen (in an answer to a send, with a delivery, as an offset of a log) must never be given to
+another message, although a failover may lose the message that had it. The entry of the partition in the store ensures
+this:
 
-    numbers_to      no primary up to epoch `numbers_epoch` gave out this number or a higher one
+    numbers_to      no primary up to epoch `numbers_epoch` used this number or a higher one
     numbers_epoch   the epoch whose primary stored that
-    lossless        an epoch whose primary told of nothing before every replica in sync had it (`sync`)
-    unclean         an epoch that began with an operator's word, whoever was elected for it
-    dense           epochs that went on where their log ended (case 1 below), and with which record and number
+    lossless        an epoch whose primary acknowledged nothing before every replica in sync had it (`sync`)
+    unclean         an epoch that began with an operator's permission, whichever replica was elected
+    dense           epochs that continued where their log ended (case 1 below), with their first record and number
 
-A primary stores `numbers_to` with the word that it serves, and raises it when half of its block is used up. It writes no message
-with a number from `numbers_to` on, as it last heard of it. Before it serves it gives out nothing.
+A primary stores `numbers_to` in the write that says that it serves, and raises it when half of its block is used. It
+writes no message with a number from `numbers_to` on, as it last read it. It uses no number before it serves.
 
-Why no number comes back. Let a client be told number n in epoch e, and let p be the primary of a later epoch that is about to give
-out its first number. The entry that made p a primary was written after the one by which e served, and after every one by which e
-raised its block; p reads it before it begins. There are two cases.
+Proof that no number is used twice. Let a client see number n in epoch e, and let p be the primary of a later epoch that is
+about to use its first number. The entry that made p a primary was written after the one by which e served, and after every
+one by which e raised its block. p reads it before it begins. There are two cases.
 
-1. The last epoch that served was lossless, and no unclean election came since. If that was e itself: p was elected from those in
-   sync, or from those that were in sync while e served, so it has everything that e told of, and goes on behind it. If it was a later
-   one: its numbers were above n from the start, by this same argument. It is served only once all in sync have its beginning, and
-   p is one of them, so p goes on behind that.
-2. Otherwise p begins with `numbers_to`, unless its log already goes on behind that. `numbers_to` is above n, since e stored so before it told n, and
-   it never falls but in one place: who hands over writes what it would give out next, takes nothing in any more, and is deposed by that
-   very write, so that is above n as well.
+1. The last epoch that served was lossless, and there was no unclean election since. If that epoch was e: p was elected
+   from the
+   replicas in sync, or from those that were in sync while e served. So it has everything that e acknowledged, and continues after it. If it was a
+   later epoch: its numbers were above n from the start, by this same argument. It serves only when all replicas in sync have its
+   beginning, and p is one of them, so p continues after that.
+2. Otherwise p begins with `numbers_to`, unless its log already continues after that. `numbers_to` is above n, because e
+   stored it before it used
+   n. It is lowered only in one place: a primary that hands over writes the next number that it would use, accepts nothing any more, and is deposed by that
+   very write, so this is above n as well.
 
-What the replicas had, and which epochs they heard of, is not asked for in case 2. So it holds for
-- several failovers in a row: primaries that never served left `numbers_to` as it was; a replica that never heard of an epoch reads
-  what that epoch stored. One that skipped and fell before it served has not used up anything: the next one skips to the same number;
-- a replica elected uncleanly, however far behind it is. Should it fall before it serves, having cut others by then, `unclean` is
-  still newer than what served: whoever comes next skips too;
-- a queue that is altered. From `sync` to `async`: the primary acknowledges alone only after it has heard that its epoch is not
-  `lossless` any more, so nobody who is elected by an older entry lacks anything. From `async` to `sync`: the epoch stays what it was,
-  and the next failover skips once more than it need;
-- messages that an unclean election brings back. A primary that is cut off writes messages that nobody else gets; nobody is told of them,
-  and the next primary goes on densely and gives their numbers to others. Should the first one be elected uncleanly, it would serve
-  them under the same numbers. So it cuts its log first, to where the first dense epoch began that it never heard of
-  (`never_committed`). It loses nothing by that: all that was told is in that epoch's log (case 1), which has the same records before.
-  Epochs in between that never served count with the dense one: they wrote records too, and no message.
-  Where numbers were skipped in between, the dense epoch began above all that the log has, and nothing is cut. Dense epochs are
-  forgotten once all replicas are in sync. A node that was removed is none of them; should it come back, it drops what it has before it
-  holds the partition again (`former`);
-- a deposed primary that comes back. What it gave out lay below the `numbers_to` that it knew. Its log is cut to what its successor
-  has, with the numbers that are lost, or it takes a whole state in (IMAGE), where `NumbersSkipped` is part of the state. When it leads
-  again it asks the entry like everybody;
-- old data. A primary of an earlier version stored nothing, which shows: `numbers_epoch` is not the last epoch that served. Then a
-  `sync` log goes on as it did. After `async`, or an unclean election, nobody knows what was given out; numbers go on `UNNOTED_SKIP`
-  further. That is an assumption: that what was lost is not as much. It is made once in the life of a partition.
+Case 2 does not depend on which records and epochs the replicas know. So it holds for
+- several failovers in a row: primaries that never served left `numbers_to` unchanged; a replica that does not know an
+  epoch reads
+  what that epoch stored. If a primary skipped and failed before it served, it has used nothing: the next one skips to the same number;
+- a replica elected uncleanly, however far behind it is. If it fails before it serves, having cut others by then, `unclean`
+  is still
+  newer than the last epoch that served, so the next primary skips too;
+- a queue that is altered. From `sync` to `async`: the primary acknowledges alone only after it has read that its epoch is
+  not
+  `lossless` any more, so no replica that is elected by an older entry lacks anything. From `async` to `sync`: the epoch stays what it
+  was, and the next failover skips although it need not;
+- messages that an unclean election restores. A disconnected primary writes messages that no other replica gets. They are
+  never acknowledged, and
+  the next primary continues densely and gives their numbers to others. If the first primary is elected uncleanly, it would serve them
+  under the same numbers. So it first cuts its log at the beginning of the first dense epoch that it does not know (`never_committed`). It
+  loses nothing by that: everything that was acknowledged is in that epoch's log (case 1), which has the same records before. Epochs in between
+  that never served count with the dense one: they wrote records, but no messages. If numbers were skipped in between, the dense
+  epoch began above everything in the log, and nothing is cut. Dense epochs are forgotten once all replicas are in sync. A removed node is not one
+  of them; if it comes back, it drops its data before it holds the partition again (`former`);
+- a deposed primary that comes back. Its numbers were below the `numbers_to` that it knew. Its log is cut to what its
+  successor
+  has, with the numbers that are lost, or it gets a whole state (IMAGE), which contains `NumbersSkipped`. When it leads again it
+  reads the entry like every primary;
+- old data. A primary of an earlier version stored nothing, which shows: `numbers_epoch` is not the last epoch that served.
+  Then a
+  `sync` log continues as before. After `async`, or an unclean election, the used numbers are unknown, and numbers continue
+  `UNNOTED_SKIP` higher. This assumes that less than that was lost. It happens once in the life of a partition.
 
-While nodes of an earlier version hold replicas nothing is skipped (`records.KINDS`): they could not follow, and numbers come back as
-they did before, until all are upgraded.
+While nodes of an earlier version hold replicas nothing is skipped (`records.KINDS`), because they could not follow.
+Numbers may then be used twice, as in the earlier version, until all nodes are upgraded.
 """
 
 from __future__ import annotations
@@ -69,18 +77,20 @@ UNNOTED_SKIP = 1 << 36
 DENSE_REMEMBERED = 64
 """Of a partition that is never all in sync for so many elections, some beginnings are forgotten."""
 END_OF_NUMBERS = LARGEST_NUMBER
-"""No message gets this one: where a log ends must be a number of its partition as well."""
+"""No message gets this number, because the end of a log must be a number of its partition as well."""
 ALIGNMENT = 1 << 12
-"""Numbers go on at multiples of this: where an engine's columns begin (`queue/state/chunk.py`), so that no column is filled up before."""
+"""Numbers continue at multiples of this, where an engine's columns begin (`queue/state/chunk.py`), so that no column is
+filled up before.
+"""
 ROW_SHIFT = 36
 """Rows of the table of lifecycles: see `first_row`."""
 
 
 def first_number(entry: PartitionEntry, following: int, resumed: int, written: Replication) -> int:
-    """With which number the primary of an entry begins.
+    """The first number of the primary of an entry.
 
-    `following` is the number that its log goes on with, `resumed` the one it went on with before numbers were last skipped, if no
-    message came since; `written` is what its log says about replication.
+    `following` is the next number of its log, `resumed` the number after the last skip, if no message came since;
+    `written` is what its log says about replication.
     """
     if not entry.serving:
         return following  # no number was ever given out
@@ -94,14 +104,15 @@ def first_number(entry: PartitionEntry, following: int, resumed: int, written: R
 
 
 def lost_by_order(entry: PartitionEntry) -> bool:
-    """Whether an unclean election came after everything that was ever acknowledged: some of that may be lost."""
+    """Whether an unclean election came after the last acknowledged record: some records may be lost."""
     return entry.unclean > entry.serving > 0
 
 
 def first_row(entry: PartitionEntry) -> int:
-    """With which number rows of the table of lifecycles go on, where rows that were reported may be lost; 0: where they are.
+    """The next number of lifecycle rows, if rows that were reported may be lost; 0: it does not change.
 
-    Only what every replica in sync has is reported, so it takes an unclean election to lose any. Above bit 36 is the epoch.
+    Only rows that every replica in sync has are reported, so only an unclean election can lose any. Above bit 36 is the
+    epoch.
     """
     return entry.epoch << ROW_SHIFT if lost_by_order(entry) else 0
 
@@ -128,9 +139,9 @@ def noted(entry: PartitionEntry, epoch: int, following: int) -> PartitionEntry:
 
 
 def begun_densely(entry: PartitionEntry, row: tuple[int, int, int] | None) -> PartitionEntry:
-    """The entry as a primary that serves wants it: with the beginning of its epoch, if that was dense.
+    """The entry as a serving primary requests it: with the beginning of its epoch, if that was dense.
 
-    Who is in sync has heard of the epoch. Once all replicas are, nothing need be remembered.
+    Replicas in sync know the epoch. Once all are in sync, nothing must be remembered.
     """
     dense = entry.dense
     if sorted(entry.in_sync) == sorted(entry.replicas):
@@ -144,9 +155,9 @@ def begun_densely(entry: PartitionEntry, row: tuple[int, int, int] | None) -> Pa
 
 
 def never_committed(entry: PartitionEntry, heard_of: int, following: int) -> int | None:
-    """The last record that a primary keeps that was elected uncleanly: what follows has numbers that were given out again.
+    """The last record that an uncleanly elected primary keeps: the later ones have numbers that were used again.
 
-    `heard_of`: the newest epoch of its log; `following`: the number that its log goes on with. None: it keeps everything.
+    `heard_of`: the newest epoch of its log; `following`: the next number of its log. None: it keeps everything.
     """
     if not lost_by_order(entry):
         return None
@@ -157,7 +168,7 @@ def never_committed(entry: PartitionEntry, heard_of: int, following: int) -> int
 
 
 def acts_synchronously(entry: PartitionEntry, epoch: int) -> bool:
-    """Whether the primary of an epoch has to wait for everybody: also until it is stored that it no longer does."""
+    """Whether the primary of an epoch must wait for all replicas in sync; it must until the store says that it no longer does."""
     return entry.settings.replication == "sync" or entry.lossless == epoch
 
 

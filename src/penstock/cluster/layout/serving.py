@@ -1,7 +1,7 @@
-"""Who serves a partition, by its entry: the one module that says so to everybody but the replication model and the manager.
+"""Which node serves a partition, by its entry. Only the replication model and the manager decide this in another way.
 
-A partition is *led* while its primary lives the life in which it was given the partition. It is *served* once the primary has written
-that it serves under the present epoch. A later epoch counts more than an earlier one.
+A partition is *led* while its primary is in the life in which it got the partition. It is *served* once the primary has
+written that it serves under the present epoch. A later epoch takes precedence over an earlier one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.cluster.layout.entries import NodeEntry, PartitionEntry
 
 
 class Leader(NamedTuple):
-    """The primary that serves a partition, where it is, and since which change of the primary."""
+    """The primary that serves a partition, its address, and since which change of the primary."""
 
     node: str
     address: str

@@ -1,4 +1,4 @@
-"""The layout as people look at it: a row for each partition, and one for each node."""
+"""The layout for operators: a row for each partition and one for each node."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class PartitionRow(NamedTuple):
     """Of the replicas, in their order; empty text for those that are gone."""
     serving: bool
     reason: str
-    """Why it is as it is; where it does not serve, why not."""
+    """The reason for its state; if it does not serve, the reason for that."""
     deleted: bool = False
     """Whether its queue is deleted, and it is still there for messages on their way or until nodes have dropped it."""
 
 
 class NodeRow(NamedTuple):
-    """One node that lives or is named somewhere."""
+    """A node that is alive or named in an entry."""
 
     node: str
     zone: str
@@ -48,7 +48,7 @@ class NodeRow(NamedTuple):
 def partition_rows(
     view: ClusterView, lags: Mapping[int, Mapping[str, int]] | None = None
 ) -> list[PartitionRow]:
-    """By queue and ordinal. `lags` is what primaries told who were asked: partition → node → records missing."""
+    """By queue and ordinal. `lags` has the answers of primaries: partition → node → missing records."""
     living = view.members.living
     rows = []
     for seen in view.partitions.values():
@@ -105,7 +105,7 @@ def _judge(view: ClusterView, entry: PartitionEntry) -> tuple[bool, str]:
 
 
 def _said_lag(view: ClusterView, entry: PartitionEntry) -> dict[str, int]:
-    """While nobody leads, replicas say how long their logs are: what they lack of the longest."""
+    """Without a primary, replicas report the lengths of their logs: the lag to the longest."""
     said = {
         node: words.positions[entry.partition]
         for node, words in view.positions.items()

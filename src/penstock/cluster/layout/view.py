@@ -1,6 +1,7 @@
-"""The layout as somebody sees it who follows the store: every entry with its version, and since when it is so.
+"""The layout as a follower of the store sees it: every entry with its version, and since when it has this version.
 
-Filled change by change. What cannot be read is remembered as such and otherwise left alone: it may be of a newer version.
+It is filled change by change. Entries that cannot be read are remembered as such and not touched: a newer version may have
+written them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Seen(NamedTuple, Generic[SeenEntry]):
 
 
 class ClusterView:
-    """What stands under `cluster/` in the store."""
+    """The contents of the store under `cluster/`."""
 
     def __init__(self) -> None:
         self.members = Membership()
@@ -56,7 +57,7 @@ class ClusterView:
         self.unclean: dict[int, Seen[UncleanEntry]] = {}
         self.positions: dict[str, PositionsEntry] = {}
         self.capacity: dict[str, CapacityEntry] = {}
-        """By queue: what the data pipeline has worked out about it."""
+        """By queue: the data pipeline's forecast."""
         self.unreadable: dict[str, str] = {}
         """Key → why."""
 

@@ -1,7 +1,7 @@
 """The configuration of HAProxy in front of a cluster's front ends: one SQS endpoint and one native endpoint.
 
-Only text is made here; who writes the file and tells HAProxy of it is `runtime/local_cluster/balancer.py`, or the operator
-of several machines.
+It only makes the text. `runtime/local_cluster/balancer.py`, or the operator of several machines, writes the file and
+reloads HAProxy.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class BalancedFrontEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class BalancerPlan:
-    """What the balancer is to do."""
+    """The options of the balancer."""
 
     sqs_listen: str
     native_listen: str | None = None
     page_listen: str | None = None
-    """Where a person, or a program that adds `/;csv`, sees what it thinks of the front ends."""
+    """The address of HAProxy's statistics page; `/;csv` has the same for programs."""
     front_ends: Sequence[BalancedFrontEnd]
     certificate: str | None = None
-    """A PEM file with certificate and key: SQS clients then speak TLS with the balancer."""
+    """A PEM file with certificate and key: SQS clients then use TLS with the balancer."""
     max_connections: int = 10_000
     passes_clients_on: bool = False
-    """Whether front ends are told whose native connections they get: they must trust the balancer (`native.trusted_proxies`)."""
+    """Whether the balancer sends client addresses to front ends; they must trust it (`native.trusted_proxies`)."""
     drain_seconds: int = 60
-    """After a reload the connections of before may go on for so long."""
+    """For how long earlier connections may continue after a reload."""
 
 
 class BalancerPlanError(ValueError):
-    """The plan cannot be written as a configuration; the message says what is wrong."""
+    """The plan cannot be written as a configuration; the message gives the reason."""
 
 
 def haproxy_configuration(plan: BalancerPlan) -> str:
@@ -156,7 +156,7 @@ def _section(title: str, *lines: str) -> Iterator[str]:
 
 
 def _check(plan: BalancerPlan) -> None:
-    """What stands in a configuration is read by a program: nothing may end a line or begin a word."""
+    """Checks a value for the configuration: it must not end a line or begin a word."""
     if not plan.front_ends:
         raise BalancerPlanError("a balancer needs at least one front end")
     names = [one.name for one in plan.front_ends]

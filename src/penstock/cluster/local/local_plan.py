@@ -1,7 +1,7 @@
-"""The plan of a cluster on one machine: which processes there are, in which zones, on which ports, told what.
+"""The plan of a cluster on one machine: its processes, their zones, ports and configuration.
 
-Nothing is started here. The file that each process is told is the one an operator writes for a machine of its own, so
-that a local cluster is also an example.
+Nothing is started here. The configuration file of each process is one that an operator would write for a separate machine,
+so a local cluster is also an example.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Ports = Callable[[Role, int], dict[str, int]]
 
 
 class PlanError(ValueError):
-    """Such a cluster cannot be; the message says why."""
+    """Such a cluster is impossible; the message gives the reason."""
 
 
 class Planned(Document, frozen=True, kw_only=True):
@@ -74,12 +74,13 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
     numbers: dict[str, int] = msgspec.field(default_factory=dict)
     """The highest number that a process of a role ever had: a name is not given twice."""
     tls: str | None = None
-    """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""
+    """The directory of the temporary certificates with which the processes use TLS; None: they use no TLS."""
     etcd_certificates: str | None = None
     """The directory of the certificates that the cluster's own etcd asks for and shows, where `tls` names none."""
     passes_clients_on: bool = False
-    """Whether the balancer says whose native connections it passes on, which front ends of earlier versions do not understand.
-    All processes are of one version when the cluster is brought up."""
+    """Whether the balancer sends client addresses, which front ends of earlier versions do not understand. All processes have
+    one version when the cluster is started.
+    """
 
     def of_role(self, role: Role) -> list[Planned]:
         """The processes of one role."""
@@ -97,12 +98,12 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
 
     @property
     def sqs_url(self) -> str:
-        """Where all SQS clients connect."""
+        """The URL for all SQS clients."""
         return f"http://{self.balancer.address('sqs')}"
 
     @property
     def native_url(self) -> str:
-        """Where all native clients connect."""
+        """The URL for all native clients."""
         place = self.balancer.address("native")
         if self.tls is None:
             return f"penstock://{place}"
@@ -110,7 +111,7 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
 
     @property
     def page_url(self) -> str:
-        """Where the balancer shows what it thinks."""
+        """The URL of the balancer's statistics page."""
         return f"http://{self.balancer.address('page')}/"
 
 
@@ -167,7 +168,7 @@ def plan_cluster(
 
 
 def own_etcd_url(etcd: Planned, certificates: str | None) -> str:
-    """Where a cluster's own etcd is, and with which certificates it is asked."""
+    """The URL of a cluster's own etcd, and the certificates for it."""
     if certificates is None:
         return f"etcd://{etcd.address('client')}"
     files = {"ca": "ca.pem", "certificate": f"{ETCD_CLIENT}.pem", "key": f"{ETCD_CLIENT}.key"}
@@ -176,10 +177,10 @@ def own_etcd_url(etcd: Planned, certificates: str | None) -> str:
 
 
 def with_guarded_etcd(plan: ClusterPlan, certificates: str) -> ClusterPlan:
-    """The plan with TLS and client certificates for its own etcd, if it has one and that has none.
+    """The plan with TLS and client certificates for its own etcd, if it has one without them.
 
-    On its known port it would otherwise take writes from every process of the machine, and from every page in a browser there.
-    Clusters of earlier versions come along: their etcd goes on with the data that it has.
+    Otherwise every process of the machine, and every web page in a browser there, could write to its known port. Clusters
+    of earlier versions are converted: their etcd continues with its data.
     """
     own = plan.of_role("etcd")
     if len(own) != 1 or own[0].host != HOST or plan.tls is not None or plan.etcd_certificates is not None:
@@ -225,7 +226,7 @@ def without(plan: ClusterPlan, name: str) -> ClusterPlan:
 
 
 def balancer_plan(plan: ClusterPlan, max_connections: int = 10_000) -> BalancerPlan:
-    """What HAProxy is to do."""
+    """The plan for HAProxy."""
     own = plan.balancer
     return BalancerPlan(
         sqs_listen=own.address("sqs"),

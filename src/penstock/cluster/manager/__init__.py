@@ -1,1 +1,1 @@
-"""The internal manager of a cluster as a machine: its election, and when it looks, decides and writes."""
+"""The internal manager of a cluster: its election, when it checks the layout, and what it decides and writes."""

@@ -1,11 +1,14 @@
-"""A node as a candidate for the cluster's manager: it stands for election, manages while it is elected, and stands again.
+"""The office of the cluster's manager: a node stands for election, manages while it holds the office, and stands again.
 
-Events and ticks come in, effects go out; `runtime/cluster/manager.py` and the simulation carry them out. A tick follows every event.
-What is promised:
-- A node decides only while it is certainly elected (`membership/campaign.py`). So never do two decide at the same time.
-- A decision takes effect on the version of the entry that it was made about, or not at all (`loop.py`). So one that is written
-  late, by a node that was deposed meanwhile and does not know it, is still right about its entry.
-- A node that has not heard of the store's changes for as long as a lease is not elected: it would not see who is gone.
+Events and ticks come in, effects go out; `runtime/cluster/manager.py` and the simulation carry them out. A tick follows
+every event. Promises:
+- A node decides only while it certainly holds the office (`membership/campaign.py`). So two nodes never decide at the same
+  time.
+- A decision takes effect on the version of the entry for which it was made, or not at all (`loop.py`). So if a deposed
+  manager's write is
+  late, it is still right for its entry.
+- A node that has received no changes of the store for the time of a lease does not hold the office: it would not see which
+  nodes fail.
 """
 
 from __future__ import annotations
@@ -44,11 +47,11 @@ class ManagerCandidate:
         self._lease_ms = lease_ms
         self._has_resigned = False
         self._deaf_since_ms: int | None = None
-        """Since when the store's changes are not heard of; None: they are."""
+        """Since when no changes of the store have been received; None: they are received."""
 
     @property
     def view(self) -> ClusterView:
-        """What is known of the cluster."""
+        """The known layout of the cluster."""
         return self._loop.view
 
     @property
@@ -59,7 +62,7 @@ class ManagerCandidate:
     # -- events ----------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Time has passed, or something has happened: it is looked at the layout here and nowhere else."""
+        """Time has passed, or an event has happened: the layout is checked only here."""
         is_deaf = self._is_deaf(now_ms)
         self._campaign.wants_to_lead = not self._has_resigned and not is_deaf
         found = self._terms(self._campaign.tick(now_ms), now_ms)
@@ -74,7 +77,7 @@ class ManagerCandidate:
         return self._terms(self._campaign.answered(question, outcome, now_ms), now_ms)
 
     def written(self, number: int) -> None:
-        """The store has answered a write, or will not. What has become of it the view tells."""
+        """The store has answered a write, or will not. The view shows the outcome."""
         self._loop.written(number)
 
     def heard(self, key: str, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
@@ -85,18 +88,18 @@ class ManagerCandidate:
         return self._terms(self._campaign.heard(value, version, now_ms), now_ms)
 
     def hears(self, now_ms: int, *, hears: bool) -> None:
-        """Whether the store's changes are heard of from now on."""
+        """Whether changes of the store are received from now on."""
         if hears:
             self._deaf_since_ms = None
         elif self._deaf_since_ms is None:
             self._deaf_since_ms = now_ms
 
     def give_up(self, now_ms: int) -> list[Effect]:
-        """Manages no more, for others to be elected; stands again after a pause."""
+        """Gives the office to another node; stands again after a pause."""
         return self._terms(self._campaign.give_up(now_ms), now_ms)
 
     def resign(self) -> list[Effect]:
-        """Manages no more for good."""
+        """Gives the office up permanently."""
         self.leads, self._has_resigned = False, True
         self._loop.end()
         return list(self._campaign.resign())

@@ -1,9 +1,9 @@
-"""What the manager of a cluster does next, given what stands in the store: a list of changes, each with its reason.
+"""The next changes of the cluster's layout, each with its reason, given the contents of the store.
 
-It keeps no plans. Everything follows from the layout as it is, so a manager may die after any change and another one goes
-on from there; and since each change is on condition that its entry is still the one that was seen, two managers at once
-do each other no harm. Every partition gets at most one change at a time: first somebody leads, then replicas are whole,
-then things are spread better.
+The manager keeps no plans. Everything follows from the present layout, so a manager may die after any change and the next
+one continues. Each change is on condition that its entry is still the one that was read, so two managers at once do no
+harm. Every partition gets at most one change at a time: first a primary, then missing replicas, then a better
+distribution.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def unsettled(view: ClusterView) -> bool:
 
 
 def _is_healthy(view: ClusterView, entry: PartitionEntry, lasting: set[str]) -> bool:
-    """Whether nothing is to be done for it alone: what is so of nearly all partitions is found out in one quick look."""
+    """Whether the partition needs nothing: a quick check, because this holds for nearly all partitions."""
     seen_queue = view.queues.get(entry.queue)
     if seen_queue is None:
         return False
@@ -109,8 +109,9 @@ def _most_urgent(
 
 
 def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
-    """What was altered of a queue is altered of its partitions, by who knows the queue as it is: a manager may have heard of
-    the partition's entry later than of the queue's, and a change that was answered must not be taken back."""
+    """Copies altered settings of a queue to its partitions, unless the partition has those of a newer entry of the queue: this
+    manager's copy of the queue may be older, and an acknowledged change must not be undone.
+    """
     entry = seen.entry
     if view.queue_of(entry) is None:
         return None

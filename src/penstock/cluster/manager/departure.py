@@ -1,7 +1,7 @@
-"""A node that is to stop: to whom it hands over what it leads, so that nobody has to find out that it is gone.
+"""A node that is about to stop: the successors for everything that it leads, so that no failover is needed.
 
-It needs no manager for that: it names the successors itself, as the manager does for a node that is emptied
-(`primary_moves`), and hands over as always. What it cannot hand over waits for an election once it is gone.
+It needs no manager for that: it names the successors itself, as the manager does for a node that is drained
+(`primary_moves`), and hands over as usual. What it cannot hand over waits for an election when it is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def departure(
     living: Mapping[str, NodeEntry],
     drained: Collection[str],
 ) -> Departure:
-    """The partitions that a node leads and others could, with a successor for each: whoever leads least."""
+    """The partitions that a node leads and other nodes could lead, each with the successor that leads least."""
     entries = list(partitions)
     led: dict[str, int] = {}
     for entry, _ in entries:

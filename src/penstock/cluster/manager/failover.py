@@ -1,8 +1,8 @@
-"""A partition that nobody leads gets a primary: of those in sync that live the one with the longest log.
+"""Elects a primary for a partition without one: the living replica in sync with the longest log.
 
-Every replica in sync has everything that was acknowledged, so any of them would do for a `sync` partition; the longest
-log spares the others from being cut, and with `async` loses the least. Nobody is elected who has not said itself, in
-this epoch and this life, that its log is whole: a node whose disk was replaced stands in sync on paper only.
+Every replica in sync has everything that was acknowledged, so any of them would do for a `sync` partition. The longest log
+avoids cuts at the others, and with `async` loses the least. A replica is elected only if it has reported, in this epoch
+and this life, that its log is undamaged: a node whose disk was replaced is only nominally in sync.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def leaderless(view: ClusterView, entry: PartitionEntry) -> bool:
 
 
 def depose_unfit(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
-    """A primary that says itself that its log is damaged leads no more; then all say how long theirs is."""
+    """Deposes a primary that reports that its log is damaged; then all replicas report the lengths of theirs."""
     entry = seen.entry
     said = heard(entry, [entry.primary or ""], view.members.living, view.positions)
     if not said.unfit:
@@ -40,7 +40,7 @@ def depose_unfit(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None
 def elect(
     view: ClusterView, seen: Seen[PartitionEntry], census: Census, now_ms: int, settings: ManagerSettings
 ) -> Change | None:
-    """The election of a partition that nobody leads; None while it is too early."""
+    """The election for a partition without a primary; None while it is too early."""
     entry, living = seen.entry, view.members.living
     said = heard(entry, entry.in_sync, living, view.positions)
     waited_ms = now_ms - _leaderless_since_ms(view, seen, now_ms)
@@ -52,7 +52,8 @@ def elect(
         ):
             return None
         chosen = _longest(view, entry, said.fit, census)
-        # Who is gone or damaged is not in sync; the new primary would have to say so before its first answer.
+        # A missing or damaged replica is not in sync; otherwise the new primary would have to write that before its first
+        # answer.
         in_sync = [node for node in entry.in_sync if node in living and node not in said.unfit]
         reason = f"{_what_happened(view, entry)}, and of those in sync {chosen} has the longest log"
         return _choose(view, seen, census, chosen, in_sync, reason)
@@ -71,17 +72,18 @@ def elect(
 
 
 def _had_everything(entry: PartitionEntry) -> list[str]:
-    """Who has everything that was acknowledged, for all that the layout knows."""
+    """The replicas that have everything that was acknowledged, as far as the layout shows."""
     if entry.serving == entry.epoch:
         return entry.in_sync
     return [*entry.in_sync, *(node for node in entry.in_sync_before if node not in entry.in_sync)]
 
 
 def _elect_from_before(view: ClusterView, seen: Seen[PartitionEntry], census: Census) -> Change | None:
-    """The last primary never served, and whoever it was to lead has lost everything: one that was in sync before leads.
+    """The last primary never served, and its designated successor has lost everything: elects a replica that was in sync
+    before.
 
-    Who is gone when a primary is elected is struck off those in sync, because the new one will acknowledge without it.
-    While it has acknowledged nothing, what was struck off is as good as it was.
+    An election removes missing replicas from the in-sync set, because the new primary will acknowledge without them. As
+    long as it has acknowledged nothing, the removed replicas still have everything.
     """
     entry, living = seen.entry, view.members.living
     if entry.serving == entry.epoch:
@@ -172,7 +174,7 @@ def _what_happened(view: ClusterView, entry: PartitionEntry) -> str:
 
 
 def _explain(seen: Seen[PartitionEntry], reason: str) -> Change | None:
-    """Nothing can be done: people are told why, once."""
+    """No election is possible: writes the reason for operators, once."""
     if seen.entry.reason == reason:
         return None
     return change_partition(seen.version, msgspec.structs.replace(seen.entry, reason=reason))

@@ -1,13 +1,14 @@
-"""Queues that go when nobody uses them: what primaries and the manager say to each other before one is deleted.
+"""Deletes idle queues: the protocol between primaries and the manager before a queue is deleted.
 
-A primary that finds its partition idle writes so, and serves on. Where all partitions of a queue are idle the manager writes into
-the queue that it expires, and then asks the primaries to close theirs. Each looks once more: one that was used meanwhile
-takes its word back, the others turn everybody away and say that they are closed. When all are, the queue is deleted, on
-condition that its entry is still the one that says so.
+A primary that finds its partition idle writes that, and continues to serve. When all partitions of a queue are idle, the
+manager writes into the queue that it expires, and then asks the primaries to close theirs. Each checks again: if the
+partition was used meanwhile, it withdraws its report; otherwise it refuses all clients and writes that it is closed. When
+all are closed, the queue is deleted, on condition that its entry still says that it expires.
 
-Nothing is deleted that was used: a closed partition is served by nobody, also after a failover, until the manager opens it,
-and it opens none before the queue says that it does not expire any more. So whoever wants to delete the queue by what it saw
-before that finds another entry. Who asks for a closed partition counts as a user, and waits until it is open again or gone.
+No queue is deleted that was used: no primary serves a closed partition, also after a failover, until the manager opens it.
+The manager opens it only after the queue's entry says that it does not expire any more. So a process that decides to
+delete the queue by an older entry finds another version. A request for a closed partition counts as a use, and waits until
+the partition is open again or deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def primary_says(entry: PartitionEntry, *, idle: bool) -> PartitionEntry:
 
 
 def expire_idle(view: ClusterView) -> list[Change]:
-    """What the manager does about queues that nobody uses."""
+    """The manager's changes for idle queues."""
     changes: list[Change] = []
     for seen in view.queues.values():
         queue = seen.entry

@@ -1,8 +1,8 @@
-"""When the manager looks at the layout, and how it writes what `decide` says.
+"""When the manager checks the layout, and how it writes the changes of `decide`.
 
-It writes each change on condition that the entry still has the version that was seen. So a decision takes effect only on the
-entry that it was made about, however late the store carries it out, and whichever node is elected by then. Nothing is written
-that was not decided in the present term; what waits to be written is forgotten at the next look, because that
+It writes each change on condition that the entry still has the version that was read. So a decision takes effect only on
+the entry for which it was made, however late the store carries it out, and even if another manager is elected by then.
+Only decisions of the present term of office are written; unwritten changes are dropped at the next check, because that
 decides again.
 """
 
@@ -25,22 +25,22 @@ GATHER_MS = 500
 """Looks for changes that are not urgent are so far apart: a thousand new queues are not a thousand looks."""
 WRITES_AT_ONCE = 64
 URGENT = (NODES, POSITIONS, UNCLEAN)
-"""Changes under these may mean that somebody does not serve, or how that can end."""
+"""Changes under these keys may mean that a partition is not served, or how that can end."""
 
 
 class Write(NamedTuple):
-    """An effect: write this, and tell the loop what became of it under this number."""
+    """An effect: write this, and report the outcome to the loop under this number."""
 
     number: int
     change: Change
 
 
 class ManagerLoop:
-    """What is known of the cluster, and what is being done about it."""
+    """The known layout of the cluster, and the changes in progress."""
 
     def __init__(self, settings: ManagerSettings = DEFAULT_SETTINGS) -> None:
         self.view = ClusterView()
-        """What is known of the cluster, also while another node manages it."""
+        """The known layout, also while another node is the manager."""
         self._settings = settings
         self._look_ms: int | None = None
         """When to look next; None: another node manages the cluster."""
@@ -55,12 +55,12 @@ class ManagerLoop:
         self._look_ms, self._pause_ms, self._has_news = now_ms, SOON_MS, True
 
     def end(self) -> None:
-        """The term is over; what the store was asked for may still happen."""
+        """The term of office is over; requests to the store may still be carried out."""
         self._look_ms = None
         self._waiting.clear()
 
     def next_ms(self) -> int | None:
-        """When to look at the latest."""
+        """The latest time of the next check."""
         return self._look_ms
 
     def heard(self, key: str, value: bytes | None, version: int, now_ms: int) -> None:
@@ -96,5 +96,5 @@ class ManagerLoop:
         return writes
 
     def written(self, number: int) -> None:
-        """The store has answered a write, or will not. What has become of it the view tells."""
+        """The store has answered a write, or will not. The view shows the outcome."""
         self._under_way.pop(number, None)

@@ -1,8 +1,8 @@
-"""Where replicas go: as evenly as can be, across zones, away from busy nodes, and the same for whoever asks the same.
+"""Places replicas: evenly, across zones, away from busy nodes, and with the same result for the same input.
 
-Each node has a cost: the replicas it holds, counted more the busier it is. The cheapest in a zone that is not used yet is
-chosen; between equals rendezvous hashing decides, so that the partitions of a node that goes are spread over all
-others. What is placed stays: a node that comes or goes moves only what the manager then moves, one by one.
+Each node has a cost: its replicas, weighted by its load. The cheapest node in an unused zone is chosen. Among equals,
+rendezvous hashing decides, so that the partitions of a failed node are spread over all others. Placed replicas stay: when
+a node joins or leaves, only the manager moves replicas, one by one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Placed(NamedTuple):
 
 
 class TooFewNodesError(Exception):
-    """There are fewer nodes than replicas wanted; the message says how many."""
+    """There are fewer nodes than replicas requested; the message gives the numbers."""
 
 
 class Census:
-    """How much each node holds and leads."""
+    """The number of replicas and primaries of each node."""
 
     def __init__(self, entries: Iterable[PartitionEntry] = ()) -> None:
         self.held: dict[str, int] = {}
@@ -39,7 +39,7 @@ class Census:
             self.count(entry)
 
     def count(self, entry: PartitionEntry, times: int = 1) -> None:
-        """A partition is there; `times` -1: no more."""
+        """Counts a partition; `times` -1 removes it."""
         for node in entry.replicas:
             self.held[node] = self.held.get(node, 0) + times
         if entry.primary is not None:
@@ -89,9 +89,9 @@ def place(
 
 
 def _even_out(nodes: Sequence[NodeEntry], placed: Sequence[Placed], census: Census) -> None:
-    """Choosing one by one, primaries first, may leave a node with two replicas more than another: mends that.
+    """Choosing one by one, primaries first, may leave a node with two replicas more than another: this corrects it.
 
-    Each step brings the two nodes nearer to each other, so it ends.
+    Each step brings the two nodes closer to each other, so it ends.
     """
     improved = True
     while improved:
@@ -145,7 +145,7 @@ def _weight(node: NodeEntry) -> float:
 
 
 def _rank(partition: int, node: str) -> bytes:
-    """Rendezvous: every pair of a partition and a node has its place in one order that anybody can compute."""
+    """Rendezvous hashing: every pair of a partition and a node has a place in one order that every process can compute."""
     return hashlib.blake2b(f"{partition}/{node}".encode(), digest_size=8).digest()
 
 

@@ -1,8 +1,8 @@
-"""A living primary hands over to another replica in sync: because its node is to be emptied, or leads too much.
+"""Hands a living primary's partition to another replica in sync, because its node is drained or leads too much.
 
-The manager only names the successor. The primary takes nothing more, waits until the successor has everything, and writes
-the new epoch itself (`elections.handed_over`): nobody needs the manager for it any more, and nothing is lost, with
-`async` neither. A primary that does not answer is helped where that is safe.
+The manager only names the successor. The primary accepts no more requests, waits until the successor has everything, and
+writes the new epoch itself (`elections.handed_over`). So it does not need the manager any more, and nothing is lost, also
+with `async`. If a primary does not respond, the manager intervenes if that is safe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def hand_over(
 def see_through(
     view: ClusterView, seen: Seen[PartitionEntry], now_ms: int, settings: ManagerSettings
 ) -> Change | None:
-    """What becomes of a handing over that is under way; None: it takes its time."""
+    """The next change of a hand-over in progress; None: it needs more time."""
     entry, successor = seen.entry, seen.entry.hand_over_to
     assert successor is not None
     members = view.members

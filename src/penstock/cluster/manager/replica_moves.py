@@ -1,7 +1,7 @@
-"""Which nodes hold a partition: replicas made anew, spread over new nodes, taken off nodes that leave.
+"""Which nodes hold a partition: replaces missing replicas, spreads replicas over new nodes, removes them from leaving nodes.
 
-One step at a time for each partition, and nobody is taken off before enough others are in sync: so a manager that dies
-between two steps leaves a partition that has a replica too many, never one too few.
+Each partition moves one step at a time, and no replica is removed before enough others are in sync. So a manager that dies
+between two steps leaves a partition with one replica too many, never one too few.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def mend_replicas(
     catching_up = [node for node in lasting if node in members.living and node not in entry.in_sync]
     if len(in_sync) >= wanted and len(entry.replicas) > wanted:
         least_needed = _least_needed(view, entry, census, now_ms, settings)
-        # Who is catching up was given a replica for a reason: it is waited for before one of the others goes.
+        # A replica that is catching up was added for a reason: no other one is removed before it is in sync.
         if not catching_up or least_needed not in lasting:
             return _take_off(view, seen, least_needed, in_sync, census)
         return None
@@ -97,7 +97,9 @@ def _add(seen: Seen[PartitionEntry], node: NodeEntry, why: str, census: Census) 
 def _least_needed(
     view: ClusterView, entry: PartitionEntry, census: Census, now_ms: int, settings: ManagerSettings
 ) -> str:
-    """Who does not stay, then who is not in sync, then who is not alone in its zone, then who holds the most."""
+    """The replica to remove: first one that must leave, then one out of sync, then one that shares its zone, then one on the
+    node with the most.
+    """
     members = view.members
 
     def rank(node: str) -> tuple[bool, bool, int, int, bool, str]:
@@ -185,7 +187,7 @@ def _lighter(
     living: Mapping[str, NodeEntry],
     census: Census,
 ) -> tuple[NodeEntry | None, str]:
-    """A node that holds two fewer than one of a partition's, in whose place it would leave no zone alone."""
+    """A node that holds two replicas fewer than one of the partition's nodes, and can replace it without using fewer zones."""
     heaviest_first = sorted(entry.replicas, key=lambda node: -census.held.get(node, 0))
     for target in free:
         for source in heaviest_first:

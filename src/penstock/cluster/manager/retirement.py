@@ -1,13 +1,13 @@
-"""Queues that are deleted, and nodes that are removed: entries go when nobody holds anything of them any more.
+"""Deleted queues and removed nodes: their entries are removed when no node holds anything of them any more.
 
-Data goes only by a word that says so: a queue's state `deleting` marks its partitions as deleted, each primary gives its own
-up when nothing of it is on its way to other queues (`deletion.py`), each node drops what it has and takes itself off the
-list, then the entry goes. The name of the queue is free when all of its partitions are marked. A partition whose queue is
-merely missing is left alone, but for one that was made ten minutes to an hour ago: who was making its queue has died. The
-queue is then written as one that is being deleted, on condition that there is none, so that a maker that was only slow finds the
-name taken. It is written as `abandoned`: a primary that ever took a message takes that back, because somebody may have deleted the
-entry of a queue that was made. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
-an operator removes it.
+Data is deleted only on an explicit entry. The state `deleting` of a queue marks its partitions as deleted. Each primary
+gives its partition up when no message of it is moving to another queue (`layout/deletion.py`). Each node drops its data
+and removes itself from the list. Then the entry is removed. The name of the queue is free when all of its partitions are
+marked. A partition whose queue is only missing is left unchanged, unless it was created ten minutes to an hour ago: then
+the creator of its queue has died. The queue is then written as being deleted, on condition that the entry does not exist,
+so a creator that was only slow finds the name in use. It is written as `abandoned`: a primary that ever accepted a message
+withdraws that, because somebody may have removed the entry of a completed queue. A missing node keeps the entry of a
+deleted partition in place until it comes back and drops its replica, or an operator removes the node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ABSENT = 0
 
 
 def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
-    """What a partition needs that is given up or whose queue is being deleted; None: nothing."""
+    """The change for a partition that is given up or whose queue is being deleted; None: nothing."""
     entry = seen.entry
     if not entry.retired:
         queue = view.queue_of(entry)
@@ -88,7 +88,7 @@ def call_back(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
 
 
 def finish_queues(view: ClusterView) -> list[Change]:
-    """Queues whose partitions know that they are deleted: their names are free again."""
+    """Removes the entries of queues whose partitions are all marked: their names are free again."""
     return [
         Change(queue_key(name), seen.version, None, f"the queue {name} is deleted, and its name is free")
         for name, seen in view.queues.items()
@@ -97,7 +97,7 @@ def finish_queues(view: ClusterView) -> list[Change]:
 
 
 def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -> list[Change]:
-    """Partitions of queues that never came to be, because who was making them died: they are deleted."""
+    """Marks the partitions of queues whose creators died before they were complete."""
     left: dict[int, list[Seen[PartitionEntry]]] = {}
     for seen in view.partitions.values():
         if not seen.entry.retired and not seen.entry.deleted and view.queue_of(seen.entry) is None:

@@ -1,4 +1,4 @@
-"""How patient the internal manager is, and how much it does at once."""
+"""The waiting times of the internal manager, and how much it does at once."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ class ManagerSettings:
     """Times in milliseconds."""
 
     positions_wait_ms: int = 250
-    """So long an election waits for living replicas in sync that have not said yet how long their log is."""
+    """How long an election waits for living replicas in sync that have not reported the lengths of their logs."""
     restart_wait_ms: int = 5_000
     """So long an `async` partition waits for the rest of its replicas where those that live have all just started:
     after a power cut the one that comes back first need not be the one with the longest log."""
     replace_after_ms: int = 300_000
     """A node gone for so long is no longer waited for: its replicas are made elsewhere."""
     abandoned_ms: int = 600_000
-    """A partition without its queue is given up when it is so old: whoever was making the queue has died."""
+    """A partition without a queue is given up at this age: the creator of the queue has died."""
     never_abandoned_ms: int = 3_600_000
     """One that is as old as this is left alone: its queue was made, and something else has happened to it."""
     settle_ms: int = 1_000
-    """Nothing is moved whose entry was changed so lately."""
+    """How long an entry must be unchanged before replicas are moved."""
     trust_after_ms: int = 10_000
     """A node is given primaries of others once it has lived for so long."""
     hand_over_ms: int = 2_000
     """A primary that has not handed over by then is helped (`sync`) or left in peace (`async`)."""
     repairs_at_once: int = 16
-    """So many partitions at once get a replica anew or are moved off a node that is drained."""
+    """How many partitions may get a new replica, or be moved off a drained node, at once."""
     moves_at_once: int = 4
     """So many partitions at once are moved only to spread them better."""
     busy_load: float = 0.75

@@ -1,1 +1,1 @@
-"""A process as a member of its cluster: its lease, its campaigns, what it hears of the layout, how it leaves."""
+"""A process as a member of its cluster: its lease, its election, its view of the layout, its shutdown."""

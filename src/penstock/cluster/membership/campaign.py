@@ -1,15 +1,17 @@
-"""A campaign in an election: of several candidates one leads, for as long as it renews its lease.
+"""A campaign for an office: one of several candidates holds it, for as long as it renews its lease.
 
-The leader is the candidate that made the election's entry. The entry stands under the candidate's lease and goes with it. Its
-version rises from leader to leader, so it serves as an epoch.
+The holder is the candidate that created the office's entry. The entry exists as long as the candidate's lease. Its version
+rises from holder to holder, so it serves as an epoch.
 
-Events and ticks come in, effects go out; `metadata/election.py`, `runtime/cluster/manager.py` and the simulation carry them out.
+Events and ticks come in, effects go out; `metadata/election.py`, `runtime/cluster/manager.py` and the simulation carry
+them out.
 
-What holds at every moment:
-- `holds(now_ms)` is true only while the store has certainly not ended the lease under which the entry was made
-  (`held_lease`). So never do two candidates lead at the same time, whatever the store answers late or not at all.
-- A candidate that leads no more, or may not, says so (`Deposed`) and gives its lease back before it stands again.
-- A candidate whose attempt has no known outcome gives that lease back too: its entry may have been made.
+Invariants:
+- `holds(now_ms)` is true only while the store has certainly not ended the lease under which the entry was created
+  (`held_lease`). So two
+  candidates never hold the office at the same time, even if answers of the store are late or missing.
+- A candidate that has lost the office, or may have, reports this (`Deposed`) and revokes its lease before it stands again.
+- A candidate whose attempt has an unknown outcome revokes that lease too, because its entry may have been created.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Elected(NamedTuple):
 
 
 class Deposed(NamedTuple):
-    """An effect: it leads no more, or may not."""
+    """An effect: it no longer holds the office, or may not."""
 
     why: str
 
@@ -78,7 +80,7 @@ class Campaign:
         self._granted: int | None = None
         self._lease: HeldLease | None = None
         self._known: tuple[int, bool] | None = None
-        """The version of the store at which the entry was last seen, and whether there was one."""
+        """The version of the store at which the office was last seen, and whether it was held."""
         self._last_question = 0
         self._effects: list[Effect] = []
 
@@ -120,7 +122,7 @@ class Campaign:
             self._question = None
             self._go_on(outcome, now_ms)
         elif isinstance(outcome, Granted):
-            self._ask(Revoke(outcome.lease))  # nobody waits for it any more
+            self._ask(Revoke(outcome.lease))  # it was given up meanwhile
         elif lease is not None and lease.awaits(question) and not lease.answered(question, outcome, now_ms):
             self._depose("its lease has ended", now_ms)
         elif lease is not None:
@@ -128,7 +130,7 @@ class Campaign:
         return self._take()
 
     def heard(self, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
-        """A watch tells who leads; None: no candidate does."""
+        """A watch reports the holder of the office; None: it is vacant."""
         if self._known is None or version > self._known[0]:
             self._known = (version, value is not None)
             if self._lease is not None:
@@ -146,7 +148,7 @@ class Campaign:
         return self._take()
 
     def give_up(self, now_ms: int) -> list[Effect]:
-        """Leads no more; where it still wants to, it stands again after a pause."""
+        """Gives the office up; if the candidate still wants it, it stands again after a pause."""
         if self._lease is not None:
             self._depose("it gave up the management", now_ms)
         return self._take()
@@ -161,14 +163,14 @@ class Campaign:
         self._step = "idle"
         return self._take()
 
-    # -- standing --------------------------------------------------------------------------------------------
+    # -- standing for election -----------------------------------------------------------------------------------
 
     def _stand_if_due(self, now_ms: int) -> None:
         if self._may_stand and now_ms >= self._next_ms:
             self._stand(now_ms)
 
     def _stand(self, now_ms: int) -> None:
-        """Looks first, where nothing is known: most of the time there is a leader."""
+        """Looks first if nothing is known: most of the time the office is held."""
         self._began_ms = now_ms
         if self._known is None:
             self._step, self._question = "look", self._ask(Look(self.key))

@@ -1,11 +1,12 @@
-"""A lease of the metadata store as its holder may count on it.
+"""A lease of the metadata store, and how long its holder may rely on it.
 
-The store ends the lease by the store's clock. The holder measures with a clock that may run slower: after the system's clock
-was set back it runs at nine tenths of its pace until the system's clock has caught up. So of a lease of 2 s the holder may
-count on 2 s × 0.9 = 1.8 s at the most. It counts on 0.2 s less, which covers what oscillators differ by and what is rounded.
-The time begins before the grant or the renewal is asked for, because the store may have done it at once.
+The store ends the lease by the store's clock. The holder's clock may run slower: after the system's clock was set back, it
+runs at nine tenths of its pace until the system's clock has caught up. So the holder may rely on a lease of 2 s for at
+most 2 s × 0.9 = 1.8 s. It relies on it for 0.2 s less, which covers the differences of oscillators and rounding. The time
+begins before the grant or the renewal is requested, because the store may have done it at once.
 
-Renewals are asked for at fixed intervals, also while an earlier one is unanswered: one slow answer does not cost the lease.
+Renewals are requested at fixed intervals, also while an earlier one is unanswered: one slow answer does not cost the
+lease.
 """
 
 from __future__ import annotations

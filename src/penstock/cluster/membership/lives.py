@@ -1,4 +1,4 @@
-"""The number of a node's life: how it is told apart from the one before."""
+"""The number of a node's life, which distinguishes it from the one before."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from penstock.cluster.layout.serving import lives_of
 def new_life_ms(
     node: str, now_ms: int, nodes: Iterable[NodeEntry], partitions: Iterable[PartitionEntry]
 ) -> int:
-    """What a node that starts, or has lost its lease, takes as `started_ms`: the time, but never one that was its own.
+    """The `started_ms` of a node that starts, or has lost its lease: the time, but never a number that it had before.
 
-    A clock that was set back or stands still would give a node the number of its last life, and with it partitions that
-    it led then. What is in the store is enough to avoid that: only numbers that stand there mean anything.
+    A clock that was set back or stands still would give a node the number of its last life, and with it the partitions
+    that it led then. The contents of the store are enough to avoid that: only numbers in the store have a meaning.
     """
     known = [entry.started_ms for entry in nodes if entry.node == node]
     known += lives_of(node, partitions)

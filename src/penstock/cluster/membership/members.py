@@ -1,8 +1,9 @@
-"""Who lives, who is gone and for how long, and who is to be emptied.
+"""Which nodes are alive, which are missing and for how long, and which are to be drained.
 
-A node lives while its entry stands in the store; the entry goes with the node's lease, so the lease is the patience
-before somebody else may lead. Much more patience is due before its replicas are copied elsewhere: that time is counted
-here, from when this watcher first missed the node. A manager that has just begun counts anew, which only waits longer.
+A node is alive while its entry exists; the entry exists as long as the node's lease. So the duration of the lease is the
+waiting time before another node may lead. Before its replicas are copied elsewhere, the cluster waits much longer. This
+time is counted here, from when this process first missed the node. A new manager counts from its election, which only
+waits longer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from penstock.cluster.layout.entries import DrainEntry, NodeEntry
 
 
 class Membership:
-    """The nodes of a cluster, as one watcher has seen them come and go."""
+    """The nodes of a cluster, as one process has seen them join and leave."""
 
     def __init__(self) -> None:
         self._living: dict[str, NodeEntry] = {}
@@ -21,7 +22,7 @@ class Membership:
         self._gone_since_ms: dict[str, int] = {}
         self._drains: dict[str, DrainEntry] = {}
         self.lives = 0
-        """Rises when a node comes, goes or starts anew, not when one says how busy it is."""
+        """Rises when a node joins, leaves or restarts, not when it reports its load."""
 
     @property
     def living(self) -> Mapping[str, NodeEntry]:
@@ -36,7 +37,7 @@ class Membership:
     # --- what is seen ---------------------------------------------------------------------------------------
 
     def came(self, node: NodeEntry, now_ms: int) -> None:
-        """Its entry is there, or has changed. One that started anew was gone in between."""
+        """Its entry exists, or has changed. A restarted node was missing in between."""
         before = self._living.get(node.node)
         if before is None or before.started_ms != node.started_ms:
             self._living_since_ms[node.node] = now_ms
@@ -66,13 +67,13 @@ class Membership:
         return now_ms - self._living_since_ms.get(node, now_ms)
 
     def gone_for_ms(self, node: str, now_ms: int) -> int:
-        """For how long it has been missed; 0 if it lives. Who is named somewhere and was never seen is missed from now on."""
+        """For how long it has been missing; 0 if it is alive. A node that was never seen is missing since it was first named."""
         if node in self._living:
             return 0
         return now_ms - self._gone_since_ms.setdefault(node, now_ms)
 
     def removed(self, node: str) -> bool:
-        """Whether an operator said that it will not come back, and it has gone."""
+        """Whether an operator said that it will not come back, and it is gone."""
         drain = self._drains.get(node)
         return drain is not None and drain.remove and node not in self._living
 

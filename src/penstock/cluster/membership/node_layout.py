@@ -1,6 +1,7 @@
-"""What a node makes of the layout as it hears of it: whom it may meet, what it holds and leads, what it has to say.
+"""A node's view of the layout: its peers, the partitions that it holds and leads, and the positions that it must report.
 
-The store's changes and ticks come in, effects go out; `runtime/cluster/peers/layout_follower.py` and the simulation carry them out.
+The store's changes and ticks come in, effects go out; `runtime/cluster/peers/layout_follower.py` and the simulation carry
+them out.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from penstock.cluster.layout.positions import asked_of
 from penstock.cluster.membership.store_requests import Outcome, Unknown
 
 LOOK_MS = 500
-"""How often it is looked whether a log that somebody asks about has become longer, or damaged."""
+"""The interval at which logs of which positions are requested are checked for growth and damage."""
 
 
 class ApplyNodes(NamedTuple):
-    """An effect: these nodes live."""
+    """An effect: these nodes are alive."""
 
     nodes: Mapping[str, NodeEntry]
 
 
 class ApplyEntry(NamedTuple):
-    """An effect: the entry of a partition is this one."""
+    """An effect: this is the entry of a partition."""
 
     entry: PartitionEntry
     version: int
@@ -38,27 +39,27 @@ class EntryGone(NamedTuple):
 
 
 class QueueNamed(NamedTuple):
-    """An effect: the queue that clients find under a name is this one; None: there is none."""
+    """An effect: clients find this queue under a name; None: there is none."""
 
     name: str
     queue_id: int | None
 
 
 class OwnEntryHeard(NamedTuple):
-    """An effect: this stands under the node's own key."""
+    """An effect: the present entry under the node's own key."""
 
     value: bytes | None
     version: int
 
 
 class SayPositions(NamedTuple):
-    """An effect: how far the logs of these partitions go is to stand in the store."""
+    """An effect: the lengths of these partitions' logs must be written to the store."""
 
     asked: list[int]
 
 
 class ProposalFailed(NamedTuple):
-    """An effect: it is not known what became of the node's proposal for a partition."""
+    """An effect: the outcome of the node's proposal for a partition is unknown."""
 
     partition: int
 
@@ -81,11 +82,11 @@ Effect = (
     | Unreadable
 )
 FOLLOWED = (NODES, QUEUES, PARTITIONS)
-"""The entries that a node hears of."""
+"""The entries that a node follows."""
 
 
 class NodeLayout:
-    """The nodes and partitions that one node has heard of."""
+    """The nodes and partitions that one node knows."""
 
     def __init__(self, name: str, now_ms: int) -> None:
         self._name = name
@@ -93,9 +94,11 @@ class NodeLayout:
         self._partitions: dict[int, PartitionEntry] = {}
         self._look_ms = now_ms
         self._settled = 0
-        """Every change up to this version was heard of."""
+        """All changes up to this version were received."""
         self._early: dict[str, tuple[int, Effect]] = {}
-        """By queue: news that came before older news of other entries, which may say that partitions of the name are deleted."""
+        """By queue: changes that arrived before older changes of other entries, which may say that partitions of the name are
+        deleted.
+        """
 
     def changed(self, key: str, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         """An entry is so now; None: it is gone."""
@@ -112,7 +115,7 @@ class NodeLayout:
                 return []
 
     def settled(self, version: int) -> list[Effect]:
-        """Every change up to a version was heard of: what names mean as of then can be relied on."""
+        """All changes up to a version were received: the meaning of names as of then is known."""
         self._settled = version
         ripe = [name for name, (at, _) in self._early.items() if at <= version] if self._early else []
         return [self._early.pop(name)[1] for name in ripe]
@@ -129,7 +132,7 @@ class NodeLayout:
         return self._look_ms
 
     def proposed(self, partition: int, outcome: Outcome) -> list[Effect]:
-        """What became of the node's wish to change an entry. After a conflict the layout tells what stands there now."""
+        """The outcome of the node's request to change an entry. After a conflict the layout shows the present entry."""
         return [ProposalFailed(partition)] if isinstance(outcome, Unknown) else []
 
     def _node_changed(self, news: NodeNews, value: bytes | None, version: int) -> list[Effect]:

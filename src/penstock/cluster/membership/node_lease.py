@@ -1,14 +1,17 @@
-"""A node's registration in the metadata store: that it lives, and the positions of logs that nobody leads, under one lease.
+"""A node's registration in the metadata store: that it is alive, and the positions of logs without a primary, under one
+lease.
 
 Events and ticks come in, effects go out; `runtime/cluster/peers/registration.py` and the simulation carry them out.
 
-What holds at every moment:
-- The node counts on its lease only up to a time that `held_lease` proves to be before the lease's end.
-- Every lease is another life. An entry is never put under a second lease with a `started_ms` that may have stood in the store
-  under the first: while the entry was away somebody else may have been elected, and only another `started_ms` makes the node
-  stand down first. That the put of the first was never answered changes nothing: it may have been done.
-- The node stands down (`NewLife`) before its new entry is put, and counts on the new lease only after the put was answered.
-- A lease that is known to have ended, or whose entry is gone or is another process's, is dropped at once.
+Invariants:
+- The node relies on its lease only up to a time that is before the lease's end, as `held_lease` proves.
+- Every lease is another life. An entry is never put under a second lease with a `started_ms` that may have been in the
+  store under
+  the first: while the entry was missing, another node may have been elected, and only another `started_ms` makes this node stand
+  down first. This holds also if the put of the first was never answered, because it may have been done.
+- The node stands down (`NewLife`) before its new entry is put, and relies on the new lease only after the put was
+  answered.
+- A lease that is known to have ended, or whose entry is missing or belongs to another process, is dropped at once.
 """
 
 from __future__ import annotations
@@ -59,23 +62,23 @@ _ENTRY_GONE = "its entry is gone from the metadata store"
 
 
 class CountOn(NamedTuple):
-    """An effect: up to this time nobody replaces the node; 0: somebody may at any moment."""
+    """An effect: up to this time the node cannot be replaced; 0: it can be at any moment."""
 
     until_ms: int
 
 
 class NewLife(NamedTuple):
-    """An effect: the node leads nothing any more but what it is given under this `started_ms`."""
+    """An effect: the node leads only what it is assigned under this `started_ms`."""
 
     started_ms: int
 
 
 class Registered(NamedTuple):
-    """An effect: the node stands in the layout, for the first time."""
+    """An effect: the node is in the layout, for the first time."""
 
 
 class Note(NamedTuple):
-    """An effect: a sentence for people."""
+    """An effect: a sentence for the log."""
 
     sentence: str
 
@@ -93,7 +96,7 @@ class _Attempt:
     version: int = ABSENT
     lease: int | None = None
     value: bytes = b""
-    """What is put."""
+    """The value to put."""
 
 
 class NodeLease:
@@ -102,14 +105,14 @@ class NodeLease:
     def __init__(self, entry: NodeEntry, now_ms: int, lease_ms: int = LEASE_MS) -> None:
         self.entry = entry
         self.is_registered = False
-        """Whether it stands in the layout, as far as is known."""
+        """Whether it is in the layout, as far as is known."""
         self._lease_ms = lease_ms
         self._renew_ms = lease_ms // RENEWALS_PER_LEASE
         self._lease: HeldLease | None = None
         self._attempt: _Attempt | None = None
         self._retry_ms = now_ms
         self._may_be_seen = False
-        """Whether an entry with this `started_ms` may stand in the store, or have stood there."""
+        """Whether an entry with this `started_ms` may be in the store, or may have been."""
         self._was_registered = self._has_left = self._fails = False
         self._questions: dict[int, _Attempt | HeldLease | OwnEntry | None] = {}
         self._last_question = 0
@@ -118,7 +121,7 @@ class NodeLease:
         self._last_heard: tuple[int, bytes | None] = (ABSENT, None)
         """The newest news about its entry, and their version: they may be quicker than the answer to the put that they come after."""
         self._look_ms = 0
-        """When the node looks at its entry again, though nobody told it anything."""
+        """When the node looks at its entry again without a notification."""
         self._node = OwnEntry(node_key(entry.node), None, None)
         self._said = OwnEntry(positions_key(entry.node), None, None)
         self._positions: dict[int, Position] = {}
@@ -160,7 +163,7 @@ class NodeLease:
         """The store has answered, or will not."""
         about = self._questions.pop(question, None)
         if isinstance(outcome, Granted) and (about is not self._attempt or about is None):
-            self._ask(Revoke(outcome.lease))  # nobody waits for it any more
+            self._ask(Revoke(outcome.lease))  # the attempt was given up
         elif about is None or self._has_left:
             pass
         elif isinstance(about, _Attempt):
@@ -174,7 +177,7 @@ class NodeLease:
         return self._take()
 
     def heard(self, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
-        """A watch tells what stands under the node's own key."""
+        """A watch reports the entry under the node's own key."""
         if version > self._last_heard[0]:
             self._last_heard = (version, value)
         if self._lease is not None:
@@ -182,7 +185,7 @@ class NodeLease:
         return self._take()
 
     def _judge(self, lease: HeldLease, value: bytes | None, version: int, now_ms: int) -> None:
-        """Drops the lease where what stands under the node's key since this version is not its entry."""
+        """Drops the lease if the entry under the node's key since this version is not its own."""
         if version <= self._floor or self._started_of(value) == self.started_ms:
             return
         if value is None:
@@ -208,7 +211,7 @@ class NodeLease:
         return self._take()
 
     def leave(self) -> list[Effect]:
-        """A clean stop. Who acknowledges alone stops before anybody can be elected."""
+        """A clean stop. A node that acknowledges alone stops before another one can be elected."""
         self._has_left = True
         self._effects.append(CountOn(0))
         if self._lease is not None:
@@ -271,7 +274,7 @@ class NodeLease:
         self._floor = version
         self._look_ms = now_ms + LOOK_MS
         self._node = OwnEntry(self._node.key, version, attempt.value)
-        # What an earlier life said may still stand there; then the first write finds out.
+        # The entry of an earlier life may still exist; then the first write finds out.
         self._said = OwnEntry(self._said.key, ABSENT, None)
         self._effects.append(CountOn(self._lease.until_ms))
         self.is_registered = True
@@ -303,7 +306,7 @@ class NodeLease:
             lease.asked(self._last_question, now_ms)
             self._effects.append(Ask(self._last_question, Renew(lease.number)))
         if now_ms >= self._look_ms and not self._node.is_asking:
-            # Whoever follows the store may have missed that the entry is gone, and then nobody gives the node anything.
+            # Followers of the store may have missed that the entry was gone, and then the node is assigned nothing.
             self._look_ms = now_ms + LOOK_MS
             self._ask(self._node.look(), self._node)
         for own, wanted in self._entries():
@@ -312,7 +315,7 @@ class NodeLease:
                 self._ask(request, own)
 
     def _entries(self) -> list[tuple[OwnEntry, bytes]]:
-        """The node's entries, and what is to stand there."""
+        """The node's entries, and their next values."""
         if not self._wanted_node:
             self._wanted_node = encode(self.entry)
         entries = [(self._node, self._wanted_node)]

@@ -1,8 +1,8 @@
 """An entry that only one process writes, under its lease.
 
-Every write is on condition of the version before it. So a write that the store carries out late, after its writer has given
-up waiting for it, cannot undo a later one. Where the version is not known, because an outcome is not, the store is looked at
-first.
+Every write is on condition of the version before it. So a write that the store carries out late, after its writer has
+given up waiting for it, cannot undo a later one. If the version is unknown because an outcome is, the process reads the
+entry first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from penstock.cluster.membership.store_requests import (
 
 
 class OwnEntry:
-    """What is known of one entry, and what is to be written next."""
+    """The known state of one entry, and its next value."""
 
     def __init__(self, key: str, version: int | None, value: bytes | None) -> None:
         self.key = key
         self.version = version
         """None: it has to be looked up."""
         self.value = value
-        """What stands there, as far as is known."""
+        """Its present value, as far as is known."""
         self.retry_ms = 0
         """Nothing is asked before."""
         self._asked: Look | Put | None = None
@@ -37,7 +37,7 @@ class OwnEntry:
         return self._asked is not None
 
     def next_request(self, wanted: bytes, lease: int, now_ms: int) -> Look | Put | None:
-        """What to ask the store for, so that `wanted` stands there; None: nothing now."""
+        """The next request to the store to make the value `wanted`; None: nothing now."""
         if self._asked is not None or wanted == self.value or now_ms < self.retry_ms:
             return None
         if self.version is None:
@@ -47,7 +47,7 @@ class OwnEntry:
         return self._asked
 
     def look(self) -> Look:
-        """Looks what stands there, whatever is known; nothing else is being asked."""
+        """Reads the entry, whatever is known; no other request is in progress."""
         self._asked = Look(self.key)
         return self._asked
 

@@ -1,6 +1,6 @@
-"""How a node leaves: it says so, hands over what it leads, and stops within a bounded time.
+"""How a node leaves: it announces this, hands over what it leads, and stops within a bounded time.
 
-To whom it hands over is decided in `cluster/manager/departure.py`. What is not handed over in time is left to an election.
+`cluster/manager/departure.py` chooses the successors. What is not handed over in time is left to an election.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.cluster.membership.store_requests import Outcome, Unknown
 
 SHUTDOWN_MS = 5_000
 GATHER_MS = 20
-"""Changes that come together are looked at together."""
+"""Changes that arrive within this time are handled together."""
 LOOK_MS = 250
 WRITES_AT_ONCE = 64
 
@@ -33,7 +33,7 @@ class Shutdown:
         self._under_way: set[int] = set()
 
     def leaving_said(self, now_ms: int, why_not: str = "") -> None:
-        """The store knows that the node leaves, so that nobody hands over to it; or why that could not be said."""
+        """The store knows that the node leaves, so that no node hands over to it; or the reason why it does not."""
         if why_not:
             self._end(f"nothing can be handed over: {why_not}")
         else:
@@ -70,7 +70,7 @@ class Shutdown:
         return due
 
     def written(self, partition: int, outcome: Outcome, now_ms: int) -> None:
-        """What became of a wish. After a conflict the layout tells what stands there now."""
+        """The outcome of a request. After a conflict the layout shows the present entry."""
         self._under_way.discard(partition)
         if isinstance(outcome, Unknown):
             self._end(f"nothing more can be handed over: {outcome.why}")

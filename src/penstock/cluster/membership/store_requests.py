@@ -1,8 +1,8 @@
-"""Requests to the metadata store, as machines ask for them, and what may become of each.
+"""Requests of state machines to the metadata store, and the possible outcomes of each.
 
-A machine numbers its questions. The adapter carries each out and tells the machine the outcome under the same number. The
-outcome may come late, in any order, or after the machine has stopped waiting for it. `Unknown` means that the request may
-have been done, or may still be done later.
+A machine numbers its requests. The adapter carries each out and reports the outcome under the same number. The outcome may
+come late, in any order, or after the machine has stopped waiting for it. `Unknown` means that the request may have been
+done, or may still be done later.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class Grant(NamedTuple):
 
 
 class Renew(NamedTuple):
-    """The lease begins again."""
+    """Extends a lease from now."""
 
     lease: int
 
 
 class Revoke(NamedTuple):
-    """The lease ends now, with everything that stands under it."""
+    """Ends a lease now, with every entry under it."""
 
     lease: int
 
 
 class Look(NamedTuple):
-    """What stands under a key."""
+    """Reads a key."""
 
     key: str
 
@@ -46,12 +46,12 @@ class Put(NamedTuple):
     key: str
     value: bytes
     version: int | None = None
-    """None: whatever stands there."""
+    """None: any version."""
     lease: int | None = None
 
 
 class Delete(NamedTuple):
-    """Takes an entry away, on condition of its version."""
+    """Deletes an entry, on condition of its version."""
 
     key: str
     version: int | None = None
@@ -80,7 +80,7 @@ class Revoked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What stands there; None and `ABSENT`: nothing does."""
+    """The entry; None and `ABSENT`: there is none."""
 
     value: bytes | None
     version: int
@@ -101,7 +101,7 @@ class LeaseEnded(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """The store did not say. The request may have been done, or may be done later."""
+    """The outcome is not known. The request may have been done, or may be done later."""
 
     why: str
 
@@ -110,7 +110,7 @@ Outcome = Granted | Renewed | Revoked | Found | Done | Conflict | LeaseEnded | U
 
 
 class Ask(NamedTuple):
-    """An effect: carry this request out, and tell the machine what became of it under this number."""
+    """An effect: carry this request out, and report the outcome to the machine under this number."""
 
     number: int
     request: Request

@@ -1,4 +1,4 @@
-"""CancelMessageMoveTask: no further message moves; those that have moved stay where they are."""
+"""CancelMessageMoveTask: stops a task; messages that have moved stay where they are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.steps.step import Steps
 
 
 def cancel_message_move_task(context: Context) -> Steps[CancelMessageMoveTaskResult]:
-    """How many had moved when it was told to stop; its owner stops at its next slice."""
+    """The number of messages that had moved when it was cancelled; its owner stops at its next slice."""
     handle = decode_task_handle(cast(CancelMessageMoveTaskRequest, context.call.parameters).task_handle)
     if parse_arn(handle.source_arn) is None:
         raise bad_task_handle()

@@ -66,7 +66,7 @@ def _change(context: Context, handles: dict[str, ReceiptHandle], seconds: int) -
     def request(receipts: list[Receipt]) -> Settlement:
         return Ask(Extend(receipts, seconds * SECOND_MS) if seconds else Release(receipts))
 
-    # Late is not too late as long as nobody has received the message since, except where order is strict.
+    # An ended lease can still be changed if the message was not received since, except on queues with strict order.
     settling = Settling(after_lease=not context.queue.traits.fifo)
     for text, handle in handles.items():
         settling.add(text, handle)

@@ -1,11 +1,11 @@
-"""CreateQueue: the engine's queue first, then what only SQS knows of it.
+"""CreateQueue: first the engine's queue, then the metadata that only SQS uses.
 
-Between the two a process may die. Then the engine has a queue of which the metadata says nothing (or tells of an
-earlier queue of that name, which counts as nothing): the next CreateQueue whose attributes agree with the engine's
-settings adopts it. So a caller who sends the request again gets what was asked for.
+A process may die between the two. Then the engine has a queue without metadata (or with metadata of an earlier queue of
+that name, which is ignored): the next CreateQueue whose attributes agree with the engine's settings adopts it. So a caller
+who repeats the request gets the requested queue.
 
-A queue of the native protocol has no metadata either. To give it a policy, other attributes or tags is to alter a queue that
-exists: who adopts a queue that its own request did not make must be allowed SetQueueAttributes, and TagQueue for tags.
+A queue of the native protocol has no metadata either. Giving it a policy, other attributes or tags alters an existing
+queue: a caller whose own request did not create the queue must be allowed SetQueueAttributes, and TagQueue for tags.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def create_queue(context: Context) -> Steps[CreateQueueResult]:
 
 
 class _Wanted(NamedTuple):
-    """What a request asks for: as values, as texts, and the tags."""
+    """The requested queue: as values, as texts, and the tags."""
 
     attributes: QueueAttributes
     given: Mapping[str, str]
@@ -82,7 +82,7 @@ def _asked(context: Context, name: str, given: Mapping[str, str], new: bool) -> 
 def _make(
     context: Context, arn: QueueArn, asked: QueueAttributes, given: Mapping[str, str]
 ) -> Steps[ResolvedQueue | None]:
-    """The new queue, as the engine has it; None where somebody else made another one meanwhile."""
+    """The new queue of the engine; None if another client created it meanwhile."""
     native = context.native_name_of(arn)
     if context.compatibility == STRICT and is_reserved(context, native):
         raise queue_deleted_recently()
@@ -101,14 +101,14 @@ def _make(
 
 
 def _agree(context: Context, queue: ResolvedQueue, wanted: _Wanted, *, made: bool) -> Steps[bool]:
-    """Whether the queue is what was asked for; raises where it is another, False where it must be looked at again."""
+    """Whether the queue is the requested one; raises if it is another, False if it must be read again."""
     metadata, _ = context.queues.metadata_of(queue.native_name, queue.queue_id)
     if metadata is not None:
         check_same_attributes(queue.arn.name, queue.attributes, wanted.given, context.compatibility)
         return True
     changes = _adopted(queue, wanted.attributes, wanted.given)
     if not (made or wanted.given or wanted.tags):
-        return True  # nothing is asked for: whoever made it and was interrupted may still come back
+        return True  # nothing is requested: its creator may have been interrupted and may still continue
     attributes = msgspec.structs.replace(queue.attributes, **changes)
     if not made:
         if attributes == queue.attributes and not wanted.tags:
@@ -120,14 +120,14 @@ def _agree(context: Context, queue: ResolvedQueue, wanted: _Wanted, *, made: boo
 def _check_may_adopt(
     context: Context, queue: ResolvedQueue, attributes: QueueAttributes, tags: dict[str, str]
 ) -> None:
-    """Raises where the caller may make queues, but not alter this one; it has no policy of its own that could allow it."""
+    """Raises if the caller may create queues, but not alter this one; the queue has no policy that could allow it."""
     alters = attributes != queue.attributes and not context.may("SetQueueAttributes", queue.arn)
     if alters or (tags and not context.may("TagQueue", queue.arn)):
         raise access_denied(str(queue.arn))
 
 
 def _adopted(queue: ResolvedQueue, asked: QueueAttributes, given: Mapping[str, str]) -> dict[str, Any]:
-    """What a queue without metadata becomes; raises where the engine knows better than what was asked for."""
+    """The attributes of an adopted queue; raises if the engine's settings differ from the requested ones."""
     changes: dict[str, Any] = {
         field: getattr(asked, field)
         for field in QueueAttributes.__struct_fields__

@@ -1,4 +1,4 @@
-"""ListDeadLetterSourceQueues: which queues send their dead letters here."""
+"""ListDeadLetterSourceQueues: the queues that send their dead letters here."""
 
 from __future__ import annotations
 

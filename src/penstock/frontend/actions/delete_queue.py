@@ -1,7 +1,7 @@
-"""DeleteQueue: the engine's queue first, then what is kept of it.
+"""DeleteQueue: first the engine's queue, then its metadata.
 
-What a process that dies in between leaves behind belongs to an incarnation that is gone, so it means nothing to the
-next queue of that name, whose CreateQueue writes over it.
+If a process dies in between, the metadata that remains belongs to an incarnation that no longer exists. It is ignored, and
+the next CreateQueue of that name overwrites it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def delete_queue(context: Context) -> Steps[None]:
 
 
 def _is_over(stored: bytes, queue_id: int) -> bool:
-    """Whether tasks are those of the queue that is gone; such as nobody can read are no queue's."""
+    """Whether tasks are those of the deleted queue; unreadable ones belong to no queue."""
     try:
         return task.decode(stored).queue_id <= queue_id
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""PurgeQueue: everything in the queue goes, once a minute."""
+"""PurgeQueue: deletes all messages of a queue, at most once a minute."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def purge_queue(context: Context) -> Steps[None]:
     queue = yield from context.queues.again(context.queue, context.now_ms)
     if queue.purged_ms is not None and context.now_ms - queue.purged_ms < REST_MS:
         raise purge_in_progress(queue.arn.name)
-    # Noted afterwards: a caller whose purge was interrupted must be able to ask again.
+    # Noted afterwards: a caller whose purge was interrupted must be able to repeat it.
     yield from ask(Purge(queue.queue_id), Count)
     yield from change_metadata(context, lambda current: metadata_of(current, purged_ms=context.now_ms))

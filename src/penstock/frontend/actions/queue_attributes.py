@@ -37,7 +37,7 @@ def get_queue_attributes(context: Context) -> Steps[GetQueueAttributesResult]:
         created_s=queue.created_ms // SECOND_MS,
         last_modified_s=queue.modified_ms // SECOND_MS,
         messages=held.ready,
-        # On their way to another queue: still here, and nobody can receive them.
+        # Moving to another queue: still here, but not receivable.
         messages_not_visible=held.leased + held.moving,
         messages_delayed=held.delayed + held.held,
         messages_held=held.held,
@@ -48,10 +48,10 @@ def get_queue_attributes(context: Context) -> Steps[GetQueueAttributesResult]:
 
 
 def set_queue_attributes(context: Context) -> Steps[None]:
-    """All of them or none.
+    """Sets all attributes or none.
 
-    The engine's part goes first, because the engine may refuse; what it is told does not depend on what others
-    change meanwhile, so after a lost race, and after a crash in between, all of it is simply done again.
+    The engine's settings come first, because the engine may refuse. They do not depend on concurrent changes, so after a
+    conflict, and after a crash in between, the whole request is repeated.
     """
     given = cast(SetQueueAttributesRequest, context.call.parameters).attributes
     for _ in range(ATTEMPTS):

@@ -24,7 +24,7 @@ from penstock.steps.step import Ask, Reply, SendUnbound, Steps
 from penstock.wire.messages import Send, SendResult
 
 _ONE_ALONE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.STAMP_IN_FUTURE)
-"""What one message of a batch may be to blame for."""
+"""Errors that a single message of a batch may have caused."""
 
 
 def send_message(context: Context) -> Steps[SendMessageResult]:

@@ -1,4 +1,4 @@
-"""StartMessageMoveTask: dead letters are to go back; a mover finds the task in the metadata and does it."""
+"""StartMessageMoveTask: redrives dead letters; a mover finds the task in the metadata and carries it out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start_message_move_task(context: Context) -> Steps[StartMessageMoveTaskResul
         messages_per_second=rate,
         to_move=description.statistics.ready,
         started_ms=context.now_ms,
-        # A partition that does not answer says nothing of its numbers: then all that is there is moved.
+        # If a partition does not answer, its numbers are unknown: then all messages are moved.
         until=description.statistics.next_sequence if description.damage is None else LARGEST_NUMBER,
         partitions=description.settings.partitions,
     )
@@ -81,7 +81,7 @@ def _begin(context: Context, source: ResolvedQueue, task: MoveTask) -> Steps[Non
 
 
 def _task_id(context: Context) -> str:
-    """A random UUID, put together here: `uuid` could roll dice of its own."""
+    """A random UUID, made here because the module `uuid` would use its own random numbers."""
     random = bytearray(context.token(16))
     random[6] = random[6] & 0x0F | 0x40
     random[8] = random[8] & 0x3F | 0x80

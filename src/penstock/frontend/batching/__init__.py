@@ -1,1 +1,1 @@
-"""Requests that arrive together become one request to the engine."""
+"""Combines requests that arrive together into one request to the engine."""

@@ -1,7 +1,7 @@
-"""Deletes of one queue that arrive in one turn, asked for as one request of the engine.
+"""Deletes of one queue that arrive in one turn, sent as one request to the engine.
 
-Where that fails, for whatever reason, each is tried alone: nobody is refused for the receipt of another, or for a
-partition that only another's message is in. What was deleted by then is gone, and that is no error of a delete.
+If it fails for any reason, each delete is sent alone: no request is refused for the receipt of another, or for a partition
+that has only another's message. Messages that were deleted by then are gone, which is no error of a delete.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _NO_BODY = memoryview(b"")
 
 
 _Request = tuple[Sequence[Receipt], Answered]
-"""Its receipts, and who is told. A plain tuple: one is made for every request."""
+"""Its receipts, and the callback. A plain tuple, because one is made for every request."""
 
 
 class GatheredDeletes:
-    """Deletes of this turn, by queue."""
+    """The deletes of this turn, by queue."""
 
     def __init__(self, engine: EngineLink, later: Callable[[Callable[[], None]], object]) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class GatheredDeletes:
             return
         outcomes: Sequence[ReceiptOutcome] = answer.outcomes
         asked = sum([len(receipts) for receipts, _ in requests])
-        if len(outcomes) != asked:  # then nobody knows whose is whose
+        if len(outcomes) != asked:  # then the answers cannot be assigned
             found = f"the engine gave {len(outcomes)} outcomes for {asked} receipts"
             for _, done in requests:
                 tell(done, PenstockError(ErrorCode.INTERNAL, found))

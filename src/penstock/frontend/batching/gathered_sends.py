@@ -1,7 +1,7 @@
-"""Messages for one queue that arrive in one turn, sent as one batch: the engine's work is for the batch.
+"""Messages for one queue that arrive in one turn, sent as one batch, which is the engine's unit of work.
 
-Only messages of which the order among each other does not matter to anybody come here: those of one request stay in
-order, but each request is on its own, and none of their senders knows of the others.
+Only messages without a promised order among each other are gathered. The messages of one request stay in order, but
+different requests are independent, and their senders do not know of each other.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ BYTES = 4 * MEBIBYTE
 Stored = Callable[[Sequence[int] | PenstockError], None]
 
 _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
-"""What one message of a batch may be to blame for: then each request is tried alone. Nothing was stored, so nothing
-doubles."""
+"""Errors that a single message of a batch may have caused: then each request is sent alone. Nothing was stored, so nothing is
+duplicated.
+"""
 
 
 _Request = tuple[Sequence[bytes], Sequence[bytes], Stored]
-"""The bodies and the attributes of its messages, and who is told. A plain tuple: one is made for every request."""
+"""The bodies and attributes of its messages, and the callback. A plain tuple, because one is made for every request."""
 
 
 class _Gathered:
-    """What waits for one queue."""
+    """The requests for one queue."""
 
     __slots__ = ("messages", "requests")
 
@@ -47,7 +48,7 @@ class _Gathered:
 
 
 class GatheredSends:
-    """Messages of this turn, by queue."""
+    """The messages of this turn, by queue."""
 
     def __init__(self, engine: EngineLink, later: Callable[[Callable[[], None]], object]) -> None:
         self._engine = engine
@@ -105,7 +106,8 @@ class GatheredSends:
         else:
             numbers = [number for first, count in runs for number in range(first, first + count)]
         messages = sum([len(bodies) for bodies, _, _ in requests])
-        if len(numbers) != messages:  # then nobody knows whose is whose, and a wrong one is worse than none
+        # then the answers cannot be assigned, and a wrong assignment would be worse than none
+        if len(numbers) != messages:
             found = f"the engine gave {len(numbers)} numbers to {messages} messages"
             logger.error("%(error)s: this is a defect of Penstock; please report it", {"error": found})
             _refuse(requests, PenstockError(ErrorCode.INTERNAL, found))

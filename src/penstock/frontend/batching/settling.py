@@ -1,4 +1,4 @@
-"""Several receipts settled with one native request; for deletes those of one delivery as runs of one receipt."""
+"""Settles several receipts with one native request; deletes of one delivery become runs of one receipt."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock.wire.messages import Receipt, Settled
 
 Settlement = Ask | DeleteTogether
 MakeStep = Callable[[list[Receipt]], Settlement]
-"""What is asked for with receipts; its outcome is `Settled`."""
+"""The request for receipts; its outcome is `Settled`."""
 
 
 class Outcome(NamedTuple):
-    """What became of one receipt."""
+    """The outcome of one receipt."""
 
     done: bool = True
     gone: bool = False
@@ -35,7 +35,7 @@ _STALE = Outcome(done=False, stale=True)
 
 
 class Settling:
-    """Receipt handles of one request that are settled alike."""
+    """Receipt handles of one request that are settled in the same way."""
 
     def __init__(self, *, after_lease: bool = False, together: bool = False) -> None:
         self._after_lease = after_lease

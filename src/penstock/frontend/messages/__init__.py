@@ -1,1 +1,1 @@
-"""Messages, receipts and numbers as SQS writes them."""
+"""Messages, receipts and numbers in the form of SQS."""

@@ -1,6 +1,6 @@
-"""The id of a message: derived from where it was first sent, so that nothing has to be stored or looked up.
+"""The id of a message, computed from its first queue and number, so that nothing is stored or looked up.
 
-A duplicate of a message that is long deleted gets the original's id, and a message keeps its id when it moves to a
+A duplicate of a message that was deleted long ago gets the original's id, and a message keeps its id when it moves to a
 dead-letter queue and back.
 """
 
@@ -22,7 +22,7 @@ _SCATTER = 0x9E3779B97F4B
 
 @lru_cache(maxsize=16_384)
 def _of_queue(queue_id: int, ordinal: int) -> tuple[str, int]:
-    """What the ids of a partition of a queue begin with, and what tells their ends from those of another."""
+    """The beginning of the ids of a partition of a queue, and the value that distinguishes their ends from those of another."""
     home = queue_id.to_bytes(8, "little") + (ordinal.to_bytes(8, "little") if ordinal else b"")
     text = blake2b(home, digest_size=16, person=b"penstock.message").hexdigest()
     return f"{text[:8]}-{text[8:12]}-8{text[13:16]}-a{text[17:20]}-", int(text[20:], 16)
@@ -45,7 +45,7 @@ def sent_ids(queue_id: int, sequences: Iterable[int]) -> list[str]:
 
 
 def message_ids(queue_id: int, first: int, count: int, origin: Origin | None) -> list[str]:
-    """The ids of a run of messages, wherever they came from."""
+    """The ids of a run of messages with any origin."""
     if origin is None:
         return sent_ids(queue_id, range(first, first + count))
     if origin.roots is not None:

@@ -1,4 +1,4 @@
-"""Receipt handles: the engine's token, which message of the delivery, and how often it had been received."""
+"""Receipt handles: the engine's token, the message in the delivery, and its receive count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHARACTERS = (_BYTES + 2) // 3 * 4
 
 
 ReceiptHandle = tuple[bytes, int, int]
-"""What a handle stands for: the token, the sequence number, and how often the message had been received."""
+"""The contents of a handle: the token, the sequence number, and the receive count."""
 
 
 def encode_handles(token: bytes, first: int, received: Sequence[int]) -> list[str]:
@@ -29,14 +29,14 @@ def encode_handles(token: bytes, first: int, received: Sequence[int]) -> list[st
 
 
 def read_handle(text: str, queue_id: int) -> ReceiptHandle:
-    """What was given out for a message of this queue; whether it is genuine only the engine can say."""
+    """Decodes the handle of a message of this queue; only the engine can say whether it is genuine."""
     try:
-        # What the module base64 calls in the end, without the regular expression before it: half of the time.
+        # The function that the module base64 calls in the end, without its regular expression: half of the time.
         raw = a2b_base64(text, strict_mode=True) if len(text) == _CHARACTERS else b""
     except (Error, ValueError):
         raw = b""
-    # A token begins with the queue that it is for. Of another queue, or of an earlier one of the same name, it is
-    # worth nothing here, whoever may read and delete there.
+    # A token begins with its queue. A token of another queue, or of an earlier one with the same name, is refused here,
+    # because the caller's rights were checked for this queue.
     if len(raw) != _BYTES:
         raise bad_receipt_handle(text)
     for_queue, sequence, received = _queue_and_place.unpack(raw)

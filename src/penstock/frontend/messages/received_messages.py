@@ -1,4 +1,4 @@
-"""What the engine delivered, as SQS shows it."""
+"""The engine's deliveries in the form of SQS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_ATTRIBUTES = StoredAttributes({}, {})
 
 
 class MessageView:
-    """What one receiver wants to see of messages: chosen once, applied to each."""
+    """The fields that one receiver requested: chosen once, applied to each message."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class MessageView:
             counts = [counts] * count
         identities = message_ids(self._queue.queue_id, head.first, count, head.origin)
         handles = encode_handles(token, head.first, counts) if token is not None else [None] * count
-        # Most messages: a body, and nobody asks for more. What a user sends always has a sender's attribute with it.
+        # Most messages: a body without attributes. A user's message always has the sender's attribute.
         plain = not self._system_names and not (self._attribute_names and batch.columns & ATTRIBUTES)
         for index, content in enumerate(batch.bodies()):
             encoding: str | None = None
@@ -126,7 +126,7 @@ class MessageView:
         sent_ms = head.sent_ms
         values = {"SenderId": stored.system.get(SENDER_ID, queue.arn.account)}
         if origin is not None and origin.reason != "redrive":
-            # A dead letter goes on counting, and on a standard queue it keeps its age.
+            # A dead letter continues its count, and on a standard queue it keeps its age.
             received += origin.receive_counts[index]
             if not queue.traits.fifo:
                 sent_ms = origin.sent_ms
@@ -161,7 +161,7 @@ class MessageView:
 
 
 def _stamped(head: DeliveredBatch, batch: Batch, index: int) -> dict[str, str]:
-    """The place of a message in the order of time, and how late it came for it."""
+    """The stamp of a message, and its lateness."""
     stamps = batch.integers(STAMPS)
     stamp_us = head.stamp_us if stamps is None else stamps[index]
     if not stamp_us:

@@ -1,4 +1,4 @@
-"""Receives that wait for messages, so that all of them can be ended when the server stops, and one when its user may no longer."""
+"""Receives that wait for messages, so that all can be ended when the server stops, and one when its user loses the right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.metadata.store.interface import Change
 
 
 class Waiter(Protocol):
-    """A receive under way."""
+    """A receive in progress."""
 
     def stop_waiting(self) -> None:
         """Answers now, with what there is."""
@@ -20,7 +20,7 @@ class Waiter(Protocol):
 
 
 class WaitingReceives:
-    """Those of one front end. Once they are ended nobody waits any more: who comes late is answered at once."""
+    """The waiting receives of one front end. After `end`, later ones are answered at once."""
 
     __slots__ = ("_ended", "_waiters")
 
@@ -42,12 +42,12 @@ class WaitingReceives:
         self._waiters.discard(waiter)
 
     def review(self, change: Change) -> None:
-        """Users, or what is kept of a queue, have changed: who was let in before may have to go."""
+        """Users, or a queue's metadata, have changed: ends receives that are no longer allowed."""
         for waiter in list(self._waiters):
             waiter.review(change)
 
     def end(self) -> None:
-        """Answers everybody who waits, and everybody who would from now on."""
+        """Answers all waiting receives, and all later ones at once."""
         self._ended = True
         for waiter in list(self._waiters):
             waiter.stop_waiting()

@@ -1,1 +1,1 @@
-"""Message move tasks: what is kept of them, and the thinking of who carries them out."""
+"""Message move tasks: their stored state, and the decisions of the mover."""

@@ -1,4 +1,4 @@
-"""How a move task ends: completed, or failed because messages could not go where they should."""
+"""How a move task ends: completed, or failed because messages could not go to their target."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _LOOKED_AT = 100
 
 
 class Ending(NamedTuple):
-    """What is written down last."""
+    """The last values that are stored."""
 
     status: TaskStatus
     failure_reason: str | None = None
     returned: int = 0
-    """Messages that were on their way and came back, because their queue was gone."""
+    """Moving messages that came back, because their target was gone."""
 
 
 def ending_of(native: str, task: MoveTask, now_ms: int) -> Steps[Ending | None]:
-    """How a task whose messages are all on their way ended; None while some of them have not arrived."""
+    """How a task ended after all its messages began to move; None while some of them have not arrived."""
     source = yield from ask(DescribeQueue(native), QueueDescription)
     if source.statistics.moving:
         return None
-    # What came back has higher numbers than what was there, in its own partition.
+    # Messages that came back have higher numbers than earlier ones in their partition.
     start = task.until if task.partitions == 1 else 0
     bounced = yield from ask(
         Peek(source.queue_id, start, limits.PEEK_MESSAGES, PeekFilter(reason="queue-deleted")), Peeked
     )
-    # Moved since the task began: earlier ones that came back are another task's.
+    # Moved since the task began: messages that came back earlier belong to another task.
     returned = sum(
         batch.count
         for batch in bounced.batches

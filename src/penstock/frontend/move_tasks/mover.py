@@ -1,9 +1,9 @@
-"""Who carries out message move tasks: which are due, and the steps of one slice.
+"""Carries out message move tasks: which are due, and the steps of one slice.
 
-Knows no clock and starts nothing: a timer asks `due`, carries out `move` for each task of the answer, and asks
-`pause_ms` when to come again (a change under `moves/` is a reason to come at once). Any number of front ends may do
-so; a task is moved by its owner only. What an owner that died has moved is moved; what it has not counted yet stays
-uncounted, as all these numbers are approximate.
+It has no clock and starts nothing: a timer calls `due`, carries out `move` for each returned task, and asks `next_ms` for
+the next call (a change under `moves/` is a reason to call at once). Any number of front ends may do this; only its owner
+moves a task. If an owner dies, the messages that it moved stay moved, but those that it had not counted yet stay
+uncounted, because all these numbers are approximate.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LATEST_MS = 60 * SECOND_MS
 
 
 class _Work:
-    """A task of ours, and how far it has come since that was last written down."""
+    """A task of this owner, and its progress since it was last stored."""
 
     def __init__(self, task: MoveTask, now_ms: int) -> None:
         self.task_id = task.task_id
@@ -58,7 +58,7 @@ class _Work:
 
 
 class Mover:
-    """One front end's share of the work; `owner` must be another one at every start of a process."""
+    """One front end's share of the work; `owner` must be different at every start of a process."""
 
     def __init__(self, owner: str, metadata: MetadataCache) -> None:
         assert owner
@@ -120,7 +120,7 @@ class Mover:
         try:
             yield from self._move(native, now_ms)
         except VersionConflictError:
-            pass  # cancelled, taken over or deleted: what was heard of it decides at the next slice
+            pass  # cancelled, taken over or deleted: the next slice uses the received entry
         finally:
             self._busy.discard(native)
 
@@ -178,7 +178,7 @@ class Mover:
         return decode(entry.value) if entry is not None else None
 
     def _write(self, native: str, task_id: str, now_ms: int, **changes: Any) -> Steps[None]:
-        """Writes the task down as ours and alive, if it is still what we heard of last."""
+        """Stores the task as owned and alive, if it is still the last received version."""
         entry = self._metadata.get(key_of(native))
         if entry is None:
             raise VersionConflictError(native)

@@ -1,4 +1,4 @@
-"""How many messages a move task may move now: a token bucket that holds a tenth of a second's worth."""
+"""How many messages a move task may move now: a token bucket with a capacity of a tenth of a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SLICE_MS = 100
 
 
 class Pace:
-    """The first message goes at once, the others as the rate allows. Without a rate, a full slice each time."""
+    """The first message moves at once, the others as the rate allows. Without a rate, a full slice each time."""
 
     def __init__(self, messages_per_second: int | None, now_ms: int) -> None:
         self._rate = messages_per_second
@@ -36,6 +36,6 @@ class Pace:
         if self._rate is None:
             return now_ms
         if self._tokens >= 1:
-            return now_ms  # what was looked at could not move, so the turn is not used up
+            return now_ms  # the examined messages could not move, so the turn is not used up
         wait_ms = -int(-(1 - self._tokens) * SECOND_MS // self._rate)
         return now_ms + max(wait_ms, SLICE_MS)

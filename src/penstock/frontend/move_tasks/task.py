@@ -1,7 +1,7 @@
-"""What is kept of message move tasks: the last ten of each source queue, in one entry.
+"""The stored state of message move tasks: the last ten of each source queue, in one entry.
 
-One entry a source, so that "only one task runs" is one compare-and-set. A task has an owner, the front end that moves
-its messages, which shows every second that it lives; when it has been silent for ten seconds another one takes over.
+One entry for each source makes "only one task runs" a single compare-and-set. A task has an owner, the front end that
+moves its messages, which shows every second that it is alive. After ten seconds of silence another one takes over.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class MoveTask(Document, frozen=True, kw_only=True):
     started_ms: int
     failure_reason: str | None = None
     owner: str = ""
-    """Who moves; nobody yet."""
+    """The front end that moves; empty: none yet."""
     heartbeat_ms: int = 0
     position: int = 0
-    """The sequence number to go on from."""
+    """The next sequence number to examine."""
     until: int
-    """Messages that came later than the task are not its business, else one that fails again would go round for ever."""
+    """Messages with later numbers are not moved; otherwise one that fails again would move in circles forever."""
     partitions: int = 1
     """Of the source; each is gone through up to `until`."""
 
@@ -93,7 +93,7 @@ _reader: DocumentReader[MoveHistory] = DocumentReader(MoveHistory)
 
 
 def key_of(native_name: str) -> str:
-    """Where the tasks of a source are kept."""
+    """The key of a source's tasks."""
     return PREFIX + native_name
 
 
@@ -103,7 +103,7 @@ def encode(history: MoveHistory) -> bytes:
 
 
 def decode(stored: bytes) -> MoveHistory:
-    """What was stored; raises `msgspec.ValidationError` on anything else."""
+    """Decodes a stored history; raises `msgspec.ValidationError` on anything else."""
     return _reader.decode(stored)
 
 

@@ -1,4 +1,4 @@
-"""The native protocol's way through the front end: who is there, what they may do, and what is recorded of it.
+"""The native protocol's path through the front end: authentication, authorization and usage records.
 
-`native_guard.py` is where it comes together; see `docs/adr/0023-the-native-door.md`.
+`native_guard.py` puts the parts together; see `docs/adr/0023-the-native-guard.md`.
 """

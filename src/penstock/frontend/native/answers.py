@@ -1,4 +1,4 @@
-"""What an answer of the native protocol says to the record of usage: how it went, and how many messages it was about."""
+"""The result and the number of messages of an answer of the native protocol, for usage records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATUSES = {
 
 
 def status_of(code: str) -> int:
-    """What HTTP would say, so that rows of both protocols compare."""
+    """The corresponding HTTP status, so that rows of both protocols can be compared."""
     try:
         known = ErrorCode(code)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who is there: greets clients of the native protocol, challenges those who show an access key, and says who they are."""
+"""Authentication of native clients: greets them, challenges those with an access key, and identifies them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from penstock.wire.requests import Hello
 
 KEYS_REMEMBERED = 10_000
 _KEY_CHARACTERS = 128
-"""More is remembered of nobody's key while any will do."""
+"""A longer key is cut in records while any key is accepted."""
 
 
 class AdmittedClient(NamedTuple):
-    """Somebody who was let in."""
+    """A client that was admitted."""
 
     session: Session | None
-    """None: a front end of this server, which is no user: its own clients were looked at there."""
+    """None: a front end of this server, which is no user: it has authenticated its own clients."""
     owner: KeyOwner | None
-    """Whose key was shown; None while there are no users."""
+    """The owner of the key; None while there are no users."""
     proof: bytes = b""
     """For the welcome."""
 
 
 class Challenged(NamedTuple):
-    """Somebody who has to prove something first."""
+    """A client that must prove its identity."""
 
     hello: Hello
     nonce: bytes
 
 
 class Authentication:
-    """Knows users and their keys. What it raises says what to do, and nothing of which keys there are."""
+    """The users and their keys. Its errors say what to do, and nothing about which keys exist."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Authentication:
         self._open_without_users = open_without_users
         self._token = token
         self._nobodys_secret = token(32).hex()
-        """What proofs of unknown keys are compared with, so that they take as long as others."""
+        """Proofs of unknown keys are compared with this, so that they take as long as others."""
         self._proven: set[str] = set()
-        """Keys that were proven before: their failures elsewhere lock nobody out."""
+        """Keys that were proven before: failures of others do not lock them out."""
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody may do anything."""
+        """Whether there are no users, so that everything is allowed."""
         return self._open_without_users and not self._users.has_users()
 
     def greet(self, hello: Hello, address: str) -> AdmittedClient | Challenged:
-        """What a greeting from an address leads to; raises where it leads to nothing."""
+        """The answer to a greeting from an address; raises if it is refused."""
         if self.is_open:
             if not is_loopback(address):
                 raise _not_from_here()
@@ -88,9 +88,10 @@ class Authentication:
     def prove(
         self, challenged: Challenged, said: Prove, channel: bytes, address: str, now_ms: int
     ) -> AdmittedClient:
-        """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong.
+        """The client that has proven its identity; the error is the same for an unknown key and a wrong secret.
 
-        `channel`: of this end of the connection. Without TLS here a balancer may have ended it, and the client's is not known.
+        `channel`: of this end of the connection. Without TLS here a balancer may have terminated it, and the client's end
+        is unknown.
         """
         hello, nonce = challenged
         key = hello.access_key
@@ -120,11 +121,11 @@ class Authentication:
         return AdmittedClient(session_of(owner, self._home.region), owner, shown)
 
     def review(self, admitted: AdmittedClient) -> AdmittedClient:
-        """The same client after users, keys or policies have changed; raises where it may stay no longer."""
+        """The same client after users, keys or policies have changed; raises if it is no longer admitted."""
         if admitted.session is None:
             if admitted.proof or self.is_open:
                 return admitted
-            raise _wrong_link()  # it came while everybody might, and has to prove itself when it comes again
+            raise _wrong_link()  # it was admitted without users, and must authenticate when it reconnects
         if admitted.owner is None:
             if self.is_open:
                 return admitted

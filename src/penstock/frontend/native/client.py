@@ -1,4 +1,4 @@
-"""A client of the native protocol, as the native guard knows it: who it is, and what it has asked for."""
+"""A client of the native protocol as the guard knows it: its identity, and its requests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from penstock.wire.frames import Frame
 
 
 class EndedReceive:
-    """A receive that the guard has ended: two answers are still to come under its id, in either order."""
+    """A receive that the guard has ended: two answers are still to come under its id, in any order."""
 
     __slots__ = ("error", "is_answered", "is_done")
 
     def __init__(self, error: PenstockError) -> None:
         self.error = error
-        """What its client is told."""
+        """The error for its client."""
         self.is_answered = False
         """Whether its own answer has come."""
         self.is_done = False
@@ -53,11 +53,11 @@ class Client:
         self.visit: Visit | None = None
         """None: a front end, of which nothing is asked and nothing recorded."""
         self.who: Who = who_is(None, peer.address)
-        """What the record calls it."""
+        """Its identity in usage rows."""
         self.challenged: Challenged | None = None
         self.proven: Callable[[], None] | None = None
         self.proof = b""
-        """What the welcome is to show."""
+        """The proof for the welcome message."""
         self.asked: dict[int, Asked] = {}
         """By request id."""
         self.receives: dict[int, set[int]] = {}
@@ -65,18 +65,20 @@ class Client:
         self.ended: dict[int, EndedReceive] = {}
         """By the ids of those that were ended because they are allowed no longer."""
         self.held: dict[int, list[Frame]] = {}
-        """By the ids of requests about queues that are being looked for: what came after them and is about them."""
+        """By the ids of requests whose queues are being looked up: later requests about them."""
         self.unrecorded: dict[int, int] = {}
         """By the ids of requests under way that leave no row: the subscription that ends with the answer, or 0. An id is in
         use until its answer, recorded or not: a second request under it could pass for the first."""
 
     def visits(self, visit: Visit) -> None:
-        """It is known whose it is, and what that user may do."""
+        """The client's user and rights are known."""
         self.visit = visit
         self.who = who_is(visit.session, self.peer.address)
 
     def check_is_free(self, request_id: int, request: messages.Request) -> None:
-        """Two answers under one id could not be told apart: one of the two would go on without a row."""
+        """Refuses an id in use: two answers under one id could not be distinguished, and one of the requests would get no
+        usage row.
+        """
         if (request_id in self.asked or request_id in self.unrecorded) and not isinstance(
             request, messages.AddCredit
         ):

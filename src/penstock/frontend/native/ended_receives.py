@@ -1,4 +1,4 @@
-"""Receives that wait and are ended by the guard, because their user may receive no longer: what their clients are answered."""
+"""Waiting receives that the guard ends because their user lost the right to receive: the answers to their clients."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.wire import messages
 from penstock.wire.frames import encode_frame, whole_frames
 
 RECEIVES = frozenset({messages.Receive, messages.ReceiveAny, messages.ReadLog})
-"""Requests whose answers bring messages, and that may wait for them."""
+"""Requests whose answers contain messages, and that may wait for them."""
 
 
 def without_ended(client: Client, buffers: list[Buffer]) -> list[Buffer]:
-    """What a client is sent: of a receive that was ended, why, in place of an empty answer.
+    """The answers for a client, in which an ended receive has an error in place of its empty answer.
 
-    Two answers come under its id, in either order: its own, and the `Done` of the `Unsubscribe` with which the guard has
-    ended it, which the client does not see. An answer with messages was on its way before, and is passed on.
+    Two answers come under its id, in any order: its own, and the `Done` of the `Unsubscribe` with which the guard has
+    ended it, which the client does not see. An answer with messages was sent before that, and is passed on.
     """
     kept: list[Buffer] = []
     for request_id, head, frame in whole_frames(buffers):

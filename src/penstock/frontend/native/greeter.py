@@ -1,4 +1,4 @@
-"""Greets clients of the native protocol: until a client is authenticated, everything it says comes here."""
+"""Handles all frames of a native client until it is admitted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING = memoryview(b"")
 
 
 class Greeter:
-    """Lets clients in, or refuses them."""
+    """Admits clients, or refuses them."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Greeter:
             self._outside.allow(connection, GREETING_BYTES)
 
     def greet(self, connection: int, client: Client, frame: Frame, inside: Inside) -> None:
-        """What a client says before it is let in."""
+        """Handles a frame of a client that is not admitted yet."""
         now_ms = self._now_ms()
         asked = self._record.asked(CONNECTED, "", frame, now_ms, self._record.timer_us())
         try:

@@ -1,6 +1,6 @@
-"""What is handed on of a request of the native protocol: the frame as it came, with what was decoded of it.
+"""Passes a request of the native protocol on: the frame as it came, with its decoded head.
 
-Only what asks for a ticket, or for a list of queues, is changed.
+Only requests for a ticket, or for a list of queues, are changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.wire.read_ticket import Holder, encode_holder
 def handed_on(
     permissions: Permissions, visit: Visit, rule: Rule, request: messages.Request, frame: Frame, asked: Asked
 ) -> Frame:
-    """The frame for the node or the router, neither of which has to decode the head once more."""
+    """The frame for the node or the router, neither of which must decode the head again."""
     request_id, head, body, _ = frame
     if isinstance(request, messages.LocateLog):
         request = _with_holder(visit, request, asked)

@@ -1,7 +1,7 @@
-"""Limits of users and queues (`penstock limit`) for requests of the native protocol, counted as SQS counts its own.
+"""Limits of users and queues (`penstock limit`) for requests of the native protocol, counted as for SQS.
 
-A message that is sent, deleted, released or extended costs one, as an entry of a batch does there. Receiving costs one for
-every ten messages that are asked for, since a receive of SQS gives ten at most. Everything else costs one.
+A message that is sent, deleted, released or extended costs one, like an entry of an SQS batch. A receive costs one for
+every ten requested messages, because a receive of SQS returns ten at most. Everything else costs one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MESSAGES_A_RECEIVE = 10
 
 
 class NativeLimits:
-    """Asks the throttle, which all servers share."""
+    """Asks the throttle, which both protocols share."""
 
     def __init__(self, throttle: Throttle, names: QueueNames) -> None:
         self._throttle = throttle
@@ -35,7 +35,9 @@ class NativeLimits:
             raise PenstockError(ErrorCode.THROTTLED, _sentence(refusal))
 
     def charge_credit(self, user: str, queue_id: int, credit: int, now_ms: int) -> None:
-        """A subscription goes on. Nobody answers that, so it is paid for, and held against what the user asks next."""
+        """Charges for the credit of a subscription. It has no answer, so it cannot be refused; the debt counts against the
+        user's next requests.
+        """
         if not self._throttle.is_idle:
             self._throttle.charge(user, self._names_of({queue_id}), _receives(credit), now_ms)
 
@@ -50,7 +52,7 @@ class NativeLimits:
 
 
 def _cost(request: messages.Request, frame: Frame) -> int:
-    """Never more than the largest batch, whatever a client claims: what it owes to a queue's limit, others pay too."""
+    """Never more than the largest batch, whatever a client claims, because a debt to a queue's limit affects others too."""
     match request:
         case messages.Send():
             count = count_of(frame.body) if len(frame.body) >= HEADER_BYTES else 1

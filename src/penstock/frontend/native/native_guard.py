@@ -1,9 +1,9 @@
-"""The guard of the native protocol: what clients send passes it on its way to the engine, and the answers on their way back.
+"""The guard of the native protocol: all requests of clients to the engine, and the answers, pass it.
 
-It stands between the sockets and whoever handles requests (the driver of a node, or a gateway to a cluster) and is to
-either what the other is. It lets in who proves to be a user, passes on what the user may do, answers the rest itself, and
-records every request. What it hands on it hands on as it came; only who asks for a ticket, and whose queues are to
-be listed, it writes in.
+It is between the sockets and the handler of requests (the driver of a node, or the gateway of a cluster), and has the
+interface of one for the other. It authenticates users, passes on what they may do, refuses the rest, and records every
+request. It passes frames on unchanged, except that it adds the user to requests for a ticket, and the owner to requests
+for a list of queues.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from penstock.wire.frames import Frame, encode_frame, frames_in
 
 _NOTHING = memoryview(b"")
 HELD_FRAMES = 100
-"""So much may be said about one subscription before it has begun."""
+"""The maximum of frames about a subscription that has not begun."""
 
 
 class NativeGuard:
-    """See `Inside`: it is one to the sockets, and hands on to another."""
+    """See `Inside`: it has this interface for the sockets, and passes requests on to another one."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class NativeGuard:
             self._end_receive,
         )
         self.inside: Inside
-        """Whoever is behind it; set before the first connection."""
+        """The handler of requests; set before the first connection."""
         self.learner: Learner = KnowsAll()
-        """Who looks for queues of which nothing was heard yet."""
+        """Looks up queues that are not known yet."""
         metadata.listen(USERS, self._users_changed)
         metadata.listen(KEYS, self._users_changed)
         metadata.listen(REGISTER_KEY, self._users_changed)
@@ -84,7 +84,7 @@ class NativeGuard:
 
     @property
     def congested(self) -> bool:
-        """Whether nobody is to be read from for the moment."""
+        """Whether no client may be read from at the moment."""
         return self.inside.congested
 
     def connected(self, connection: int) -> None:
@@ -136,7 +136,7 @@ class NativeGuard:
         *,
         looked: bool = False,
     ) -> Frame | None:
-        """What is handed on of a frame: the steps of a request, in their order.
+        """The steps of one frame, in order; returns the frame to pass on.
 
         `looked`: the metadata that it depends on was just read.
         """
@@ -167,17 +167,17 @@ class NativeGuard:
             return None
         self._note(client, visit, rule, request, queue, frame, now_ms, timer_us)
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
-            # What another front end has just written of these queues may not have been heard of here.
+            # Changes of these queues by another front end may not have been received here yet.
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
             self._look([key for name in onward for key in (note_of(name), key_of(name))], again)
             return None
         return handed_on(self._permissions, visit, rule, request, frame, client.asked[frame.request_id])
 
     def _authenticate(self, connection: int, client: Client, frame: Frame) -> Frame | None:
-        """A frame of a client that was not let in as a user."""
+        """A frame of a client that was not admitted as a user."""
         if client.admitted is not None:
             return frame
-        if connection in self._clients:  # else refused for what came before in the same bytes
+        if connection in self._clients:  # else it was refused for an earlier frame in the same bytes
             self._greeter.greet(connection, client, frame, self.inside)
         return None
 
@@ -203,7 +203,7 @@ class NativeGuard:
         now_ms: int,
         timer_us: int,
     ) -> PenstockError | None:
-        """Looks for the queue of a request that was refused only because nothing was heard of it; else why it is refused."""
+        """Looks up the queue of a request that was refused only because the queue is unknown; raises the refusal otherwise."""
         try:
             if not self._is_unheard(visit, rule, request, frame, error, now_ms):
                 return error
@@ -270,9 +270,9 @@ class NativeGuard:
         error: PenstockError,
         now_ms: int,
     ) -> bool:
-        """Whether a request is refused only because nothing was heard of its queue, which another front end may have made.
+        """Whether a request is refused only because its queue is unknown here; another front end may have created it.
 
-        Raises where the user asks too often: no user may have the store asked without limit.
+        Raises if the user asks too often: no user may cause an unlimited number of reads of the store.
         """
         if error.code is not ErrorCode.QUEUE_NOT_FOUND or type(request) not in LOOKED_FOR:
             return False
@@ -282,7 +282,7 @@ class NativeGuard:
         return True
 
     def _hold(self, connection: int, held: list[Frame], frame: Frame) -> None:
-        """What is about a subscription that is being looked for comes after it."""
+        """Keeps frames about a subscription that is being looked up, until it has begun."""
         if len(held) >= HELD_FRAMES:
             too_many = PenstockError(ErrorCode.BAD_REQUEST, "wait for the subscription to begin")
             self._outside.refuse(connection, too_many, frame.request_id)
@@ -294,12 +294,12 @@ class NativeGuard:
     ) -> None:
         ending = messages.encode_message(messages.Unsubscribe(request_id))
         self._refuse(connection, client, request_id, client.asked[request_id], error, self._now_ms())
-        # Its `Done` carries the same id, which is in use until then; what is delivered before it is recorded.
+        # Its `Done` has the same id, which is in use until then; earlier deliveries are recorded.
         client.unrecorded[request_id] = request_id
         self.inside.handle(connection, (Frame(request_id, memoryview(ending), _NOTHING),))
 
     def _end_receive(self, connection: int, client: Client, request_id: int, error: PenstockError) -> None:
-        """Ends the wait of a receive; its client is told why in place of the answer, which is empty."""
+        """Ends a waiting receive; its client gets the reason in place of the empty answer."""
         del client.receives[request_id]
         client.ended[request_id] = EndedReceive(error)
         client.unrecorded[request_id] = 0  # the id is in use until the `Done` of this `Unsubscribe`, too
@@ -323,7 +323,7 @@ class NativeGuard:
     # -- answers ---------------------------------------------------------------------------------------------
 
     def write(self, connection: int, buffers: list[Buffer]) -> None:
-        """What whoever is inside has for a client: it leaves when it is on record."""
+        """Passes answers to a client, after their rows are recorded."""
         client = self._clients.get(connection)
         if client is not None:
             if client.ended:
@@ -351,7 +351,7 @@ class NativeGuard:
                 del asked_by_id[request_id]
                 if client.receives:
                     client.receives.pop(request_id, None)
-            elif isinstance(answer, messages.Done):  # what the guard ended has ended
+            elif isinstance(answer, messages.Done):  # receives that the guard ended have ended
                 del asked_by_id[request_id]
                 client.unrecorded.pop(request_id, None)
                 continue
@@ -364,7 +364,7 @@ class NativeGuard:
     # -- changes ---------------------------------------------------------------------------------------------
 
     def _users_changed(self, change: Change) -> None:
-        """Who is no longer a user leaves; the others may do other things than before, perhaps."""
+        """Disconnects clients that are no longer users; the others may have other rights now."""
         for connection, client in list(self._clients.items()):
             if client.admitted is None:
                 continue

@@ -1,7 +1,7 @@
-"""What a user may do through the native protocol: each request as actions of SQS on queues, decided by the same policies.
+"""The rights of a user of the native protocol: each request as actions of SQS on queues, decided by the same policies.
 
-What was decided is remembered by user, action and queue until users, policies or queues' metadata change, so that a
-request costs a look into a dictionary.
+Decisions are remembered by user, action and queue until users, policies or queues' metadata change, so that a request
+costs a lookup in a dictionary.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from penstock.wire import messages
 REMEMBERED = 10_000
 _TOKEN_ID_BYTES = 8
 _SEVERAL = ""
-"""What stands for the queue of a request about more than one."""
+"""Stands for the queue of a request about several queues."""
 
 
 class QueueNames(Protocol):
-    """What the engine calls its queues, at once and without asking it."""
+    """The engine's names of its queues, without a request to the engine."""
 
     def name_of(self, queue_id: int) -> str | None:
         """The name of a queue; None: there is none with this id."""
@@ -41,19 +41,19 @@ class QueueNames(Protocol):
         ...
 
     def may_be_new(self, queue_id: int) -> bool:
-        """Whether there may be a queue with this id, of which nothing was heard here yet."""
+        """Whether there may be a queue with this id that is not known here yet."""
         ...
 
 
 class Ruling(NamedTuple):
-    """What was decided, and the queue's ARN for the record of usage."""
+    """A decision, and the queue's ARN for the usage record."""
 
     allowed: bool
     queue: str
 
 
 class AccessDeniedError(PenstockError):
-    """Nothing allows a request; `queue` is the ARN of what it was about."""
+    """No policy allows a request; `queue` is the ARN of its queue."""
 
     def __init__(self, message: str, queue: str) -> None:
         super().__init__(ErrorCode.ACCESS_DENIED, message)
@@ -69,7 +69,7 @@ _LOOKS_UP = Rule(About.QUEUE_ID, "GetQueueAttributes", "")
 
 
 class Visit:
-    """What is remembered of one connection's rights."""
+    """The remembered decisions of one connection."""
 
     __slots__ = ("agent", "conditional", "peer", "rulings", "session")
 
@@ -93,7 +93,7 @@ class Permissions:
     def check(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
         """The ARN of the queue that a request is about, empty for none or several; raises `access-denied`, and
         `queue-not-found` for an id that no queue has."""
-        # What a rule is about says which fields its requests have (a test goes through all of them); types cannot.
+        # A rule says which fields its requests have (a test checks all of them); types cannot express this.
         match rule.about:
             case About.QUEUE_ID:
                 ruling = self._demand_on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
@@ -126,7 +126,7 @@ class Permissions:
                 return ""
 
     def narrowed(self, visit: Visit, request: messages.Request) -> messages.Request:
-        """What is handed on of a request about all queues: a user's account is shown its own, as in SQS."""
+        """The request to pass on for a request about all queues: a user sees the queues of its own account, as in SQS."""
         if (
             isinstance(request, messages.ListQueues | messages.DescribeNode)
             and not visit.session.unrestricted
@@ -168,7 +168,7 @@ class Permissions:
         return str(arn)
 
     def _check_onward(self, visit: Visit, arn: QueueArn, target: str, now_ms: int) -> None:
-        """What a queue sends on stays in its account; where that goes is made with the queue, if it is missing."""
+        """The targets of a queue's messages must be in its account; a missing target is created with the queue."""
         _check_length(visit, target)
         beside, target_id = self._arn(target), self._names.id_of(target)
         if not visit.session.unrestricted:
@@ -194,7 +194,7 @@ class Permissions:
             )
 
     def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
-        """Who moves messages receives, deletes and sends."""
+        """A user who moves messages receives, deletes and sends."""
         for permission in WITH_A_MOVE:
             beside = rule._replace(permission=permission, owner_only=False)
             self._demand_on_id(visit, beside, request.queue_id, now_ms)
@@ -261,7 +261,7 @@ class Permissions:
         """`named`: the user has named the queue itself, or may know its name."""
         if ruling.allowed:
             return
-        # Whoever counts through ids learns no names.
+        # A client that tries many ids learns no names.
         is_neighbour = f":{visit.session.caller.account}:" in ruling.queue
         place = "this queue" if is_neighbour else "this queue of another account"
         if is_neighbour and named:
@@ -283,7 +283,7 @@ class Permissions:
 
 def queue_ids_of(rule: Rule, request: messages.Request) -> set[int]:
     """Which queues a request names by id, itself or in its receipts."""
-    # Types are waved through as in `Permissions.check`: what a rule is about says which fields its requests have.
+    # Types are ignored as in `Permissions.check`: a rule says which fields its requests have.
     match rule.about:
         case About.QUEUE_ID:
             return {request.queue_id}  # type: ignore[union-attr]  # as said above
@@ -299,13 +299,13 @@ def queue_ids_of(rule: Rule, request: messages.Request) -> set[int]:
 
 
 def _check_length(visit: Visit, name: str) -> None:
-    """Decisions are remembered by name: nobody may fill the memory with names that no queue has."""
+    """Decisions are remembered by name: clients must not be able to fill the memory with names of queues that do not exist."""
     if len(name) > QUEUE_NAME_CHARACTERS and not visit.session.unrestricted:
         raise AccessDeniedError(f"no queue has a name of {len(name)} characters", "")
 
 
 def _check_may_guess(visit: Visit, queue_id: int) -> None:
-    """There is no such queue yet; by the time the engine looks there may be one, which nobody was asked about."""
+    """There is no such queue yet; when the engine looks there may be one, for which no right was checked."""
     if not visit.session.unrestricted:
         raise PenstockError(
             ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"

@@ -1,4 +1,4 @@
-"""The record of what came through the native protocol: one row a request, in the log before its answer leaves."""
+"""The usage record of the native protocol: one row for each request, in the log before its answer leaves."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from penstock.wire import messages
 from penstock.wire.frames import Frame
 
 Asked = tuple[str, str, int, int, int, int, bool]
-"""A request that is under way: its action, the ARN of its queue or nothing, its bytes, when it came, what the timer showed
-then, its queue's id if it is a subscription (else 0), and whether there is a row only if it fails. A plain tuple: one is
-made for every request."""
+"""A request in progress: its action, the ARN of its queue or nothing, its bytes, its time, the timer at that time, its
+queue's id if it is a subscription (else 0), and whether it gets a row only if it fails. A plain tuple, because one is made
+for every request.
+"""
 
 _LOOKS = frozenset(
     {
@@ -25,7 +26,7 @@ _LOOKS = frozenset(
         *("CommitOffset", "JoinGroup", "LeaveGroup"),
     }
 )
-"""What whoever follows a log does over and over."""
+"""Requests that a follower of a log repeats all the time."""
 
 
 def subscription_of(asked: Asked) -> int:
@@ -44,11 +45,11 @@ def leaves_rows(asked: Asked) -> bool:
 
 
 Who = tuple[str, str, str]
-"""Account, user and address, as they stand in rows."""
+"""Account, user and address, as they are in rows."""
 
 
 def who_is(session: Session | None, address: str) -> Who:
-    """What the record calls a client; without a session nobody knows."""
+    """A client's identity in rows; without a session it is unknown."""
     return ("", NOBODY, address) if session is None else (session.account, session.user, address)
 
 
@@ -58,7 +59,7 @@ class NativeRecord:
     def __init__(
         self, usage: UsageCollector, request_ids: RequestIds, timer_us: Callable[[], int], own_queue: str
     ) -> None:
-        """`own_queue`: the ARN of the record itself. Who reads it leaves no rows: following it would never end."""
+        """`own_queue`: the ARN of the usage log itself. Reading it leaves no rows, because following it would never end."""
         self._own_queue = own_queue
         self._usage = usage
         self._next_id = request_ids.next
@@ -87,7 +88,7 @@ class NativeRecord:
             return None
         else:
             count = messages_in(answer)
-            if subscription:  # a delivery, which nobody has asked for just now
+            if subscription:  # a delivery, which answers no single request
                 time_ms, bytes_in, latency_us = now_ms, 0, 0
         account, user, address = who
         return usage_row(
@@ -119,13 +120,13 @@ class NativeRecord:
             self.write([row])
 
     def refused(self, asked: Asked, who: Who, failed: messages.Failed, now_ms: int) -> None:
-        """Somebody is not let in; of many such greetings there are sums."""
+        """A client was refused; many such greetings are summed."""
         row = self.row(asked, who, failed, 0, now_ms, self.timer_us())
         if row is not None:
             self._usage.record_stranger(row)
 
     def abandoned(self, asked: Asked, who: Who) -> None:
-        """The client went away before it was answered: what became of the request it cannot know."""
+        """The client left before the answer: it cannot know the outcome of its request."""
         action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
         if failures_only or subscription:
             return

@@ -1,4 +1,4 @@
-"""What each request of the native protocol counts as: an action of SQS for policies, a name for the record of usage."""
+"""The rule for each request of the native protocol: its SQS action for policies, and its name in usage records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.wire import messages
 
 
 class About(Enum):
-    """How a request says which queue it is about."""
+    """How a request names its queue."""
 
     QUEUE_ID = "its id"
     NAME = "its name"
@@ -26,7 +26,7 @@ class Rule(NamedTuple):
 
     about: About
     permission: str
-    """The action of SQS that a policy must allow; empty: everybody who is let in may."""
+    """The action of SQS that a policy must allow; empty: every admitted client may."""
     recorded_as: str
     """The action in the record of usage; empty: it is part of the conversation, not something that is done."""
     owner_only: bool = False
@@ -82,11 +82,11 @@ LOOKED_FOR: frozenset[type[msgspec.Struct]] = frozenset(
         *(messages.SeekGroup, messages.DeleteGroup, messages.ListGroups),
     }
 )
-"""What consumers ask of a queue by its id. Where nothing was heard of the queue yet, the store is asked before they are refused."""
+"""Requests of consumers with a queue id. If the queue is not known yet, the store is read before they are refused."""
 
 CONNECTED = "Connect"
 """A greeting that failed, in the record of usage; one that did not is no request yet."""
 UNREADABLE = "Unknown"
 """A request that cannot be read."""
 WITH_A_MOVE = ("ReceiveMessage", "DeleteMessage")
-"""What whoever moves dead letters must be allowed beside it, as in SQS."""
+"""The additional rights for moving dead letters, as in SQS."""

@@ -1,4 +1,4 @@
-"""The two sides of the native guard: who handles what is let in, and the sockets."""
+"""The two sides of the native guard: the handler of admitted requests, and the sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.wire.frames import Frame
 
 
 class Inside(Protocol):
-    """Who handles what is let in."""
+    """Handles admitted requests."""
 
     @property
     def congested(self) -> bool: ...
@@ -28,7 +28,7 @@ Look = Callable[[Sequence[str], Callable[[PenstockError | None], None]], None]
 
 
 class Learner(Protocol):
-    """Who may not have heard yet of a queue that another front end has just made."""
+    """Looks up queues that another front end may have just created."""
 
     def unheard(self, queue_ids: Iterable[int]) -> list[int]:
         """Those that are neither known nor known to be gone."""
@@ -40,7 +40,7 @@ class Learner(Protocol):
 
 
 class KnowsAll:
-    """See `Learner`: a node that is alone makes all its queues itself."""
+    """See `Learner`: a single server creates all its queues itself."""
 
     def unheard(self, queue_ids: Iterable[int]) -> list[int]:
         """There are none."""
@@ -59,11 +59,13 @@ class Outside(Protocol):
         ...
 
     def peer_of(self, connection: int) -> Peer:
-        """Where a client connects from."""
+        """The address from which a client connects."""
         ...
 
     def channel_of(self, connection: int) -> bytes:
-        """To whom a client speaks that connects rightly (`wire.credentials.channel_of`); empty: there is no TLS."""
+        """The identity of this end for a client that connects correctly (`wire.credentials.channel_of`); empty: there is no
+        TLS.
+        """
         ...
 
     def allow(self, connection: int, frame_bytes: int) -> None:

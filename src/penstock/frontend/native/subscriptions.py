@@ -1,5 +1,4 @@
-"""Subscriptions and receives that wait, of the native protocol: they go on for as long as their user may receive,
-and no longer."""
+"""Subscriptions and waiting receives of native clients: they continue as long as their user may receive, and no longer."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ End = Callable[[int, Client, int, PenstockError], None]
 
 
 class Subscriptions:
-    """Looks after those of all clients."""
+    """Those of all clients."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Subscriptions:
     def flows(
         self, connection: int, client: Client, request_id: int, request: messages.Request, now_ms: int
     ) -> bool:
-        """What keeps a conversation going; False where it has just ended."""
+        """Handles frames that continue a subscription; False if it has just ended."""
         if not isinstance(request, messages.AddCredit):  # the only one that has no answer
             ended = request.subscription if isinstance(request, messages.Unsubscribe) else 0
             asked = client.asked.get(ended)
@@ -55,7 +54,7 @@ class Subscriptions:
         else:
             asked = client.asked.get(request.subscription)
             if request.subscription in client.unrecorded:
-                return False  # it was ended here, and its user was told
+                return False  # it was ended here, and its user was informed
             queue_id = subscription_of(asked) if asked is not None else 0
             if queue_id and client.visit is not None:
                 try:
@@ -84,13 +83,13 @@ class Subscriptions:
             self.watch()
 
     def watch(self) -> None:
-        """A right that depends on the time may end without a change of any policy: it is looked at every second."""
+        """A right that depends on the time may end without a change of any policy: it is checked every second."""
         if not self._watched:
             self._watched = True
             self._later(REVIEW_SECONDS, self._look_again)
 
     def _look_again(self) -> None:
-        """Goes on for as long as somebody waits under such a right."""
+        """Continues as long as a receive waits with such a right."""
         self._watched = False
         for connection, client in list(self._clients.items()):
             visit = client.visit

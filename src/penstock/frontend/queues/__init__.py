@@ -1,1 +1,1 @@
-"""What the front end knows of queues: names, metadata, attributes, where they send dead letters."""
+"""The front end's knowledge of queues: names, metadata, attributes, dead-letter targets."""

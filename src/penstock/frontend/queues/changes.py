@@ -1,4 +1,4 @@
-"""Changes of a queue's metadata: read, change, write if nobody was faster, else begin again from what is there now."""
+"""Changes of a queue's metadata: read, change, write if no other writer was faster, else begin again with the present entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTEMPTS = 16
 
 
 def metadata_of(queue: ResolvedQueue, **changes: Any) -> QueueMetadata:
-    """What is to be stored of a queue, with some of it changed."""
+    """The metadata of a queue, with some of it changed."""
     current = QueueMetadata(
         queue_id=queue.queue_id,
         attributes=queue.attributes,

@@ -1,4 +1,4 @@
-"""Whether a queue may have the settings that its attributes ask for: where it sends messages, and what contradicts."""
+"""Checks whether a queue may have the requested settings: its dead-letter target, and contradictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REDRIVE = "RedrivePolicy"
 def check_attributes(
     context: Context, arn: QueueArn, attributes: QueueAttributes, given: Mapping[str, str]
 ) -> Steps[None]:
-    """Raises unless the engine can be told so; `given` are the texts that ask for it."""
+    """Raises unless the engine may get these settings; `given` are the attributes that request them."""
     _check_together(attributes, given)
     if attributes.redrive_policy is not None and given.get(_REDRIVE):
         yield from _check_target(context, arn, attributes, given[_REDRIVE])

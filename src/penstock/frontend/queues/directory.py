@@ -1,7 +1,7 @@
-"""Queues by name: what the engine and the metadata store know of them, joined and remembered.
+"""Queues by name: the engine's description and the metadata, combined and cached.
 
-Cache first: an entry is used until its metadata changes, the engine says that the queue is gone, or it is a second
-old (the native protocol may have altered the queue meanwhile).
+An entry is used until its metadata changes, the engine says that the queue is gone, or it is a second old (the native
+protocol may have altered the queue meanwhile).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REMEMBERED = 100_000
 
 
 class QueueDirectory:
-    """The queues that were asked for lately."""
+    """The recently used queues."""
 
     def __init__(self, home: DefaultAccount, metadata: MetadataCache) -> None:
         self._home = home
@@ -53,13 +53,13 @@ class QueueDirectory:
         return queue
 
     def fresh(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue]:
-        """The queue as it is now, whatever is remembered; raises `PenstockError` where the engine has none."""
+        """The queue as it is now, without the cache; raises `PenstockError` if the engine has none."""
         description = yield from ask(DescribeQueue(native_name), QueueDescription)
         known = self._queues.get(native_name)
         if known is None or known.queue_id != description.queue_id:
             metadata, _ = self.metadata_of(native_name, description.queue_id)
             if metadata is None:
-                # Made just now, perhaps, through a front end whose news has not arrived here.
+                # Perhaps it was just created, through a front end whose change was not received here yet.
                 yield from refresh(key_of(native_name))
         return self.learn(description, now_ms)
 
@@ -116,7 +116,7 @@ class QueueDirectory:
         self._queues.pop(native_name, None)
 
     def metadata_of(self, native_name: str, queue_id: int) -> tuple[QueueMetadata | None, int]:
-        """What is stored of this incarnation of a queue, and the version of the entry, whosever it is."""
+        """The metadata of this incarnation of a queue, and the version of the entry, also if it belongs to another one."""
         entry = self._metadata.get(key_of(native_name))
         if entry is None:
             return None, ABSENT
@@ -124,7 +124,7 @@ class QueueDirectory:
         return (metadata if metadata.queue_id == queue_id else None), entry.version
 
     def metadata_by_name(self, native_name: str) -> QueueMetadata | None:
-        """What is stored under a name, of whichever incarnation."""
+        """The metadata under a name, of any incarnation."""
         entry = self._metadata.get(key_of(native_name))
         return decode(entry.value) if entry is not None else None
 
@@ -144,8 +144,8 @@ class QueueDirectory:
         settings = description.settings
         target = settings.dead_letter_queue
         target_arn = arn_of(self._home, target) if target is not None else None
-        # Without metadata too: the defaults tell a message size of ours from one of the native protocol. What is
-        # ordered by time may be a queue of either kind, and then its name tells which.
+        # Without metadata too: the defaults distinguish a message size of SQS from one of the native protocol. A queue
+        # ordered by time may be of either kind, and then its name decides.
         by_name = arn.name.endswith(FIFO_SUFFIX) and settings.strict
         current = metadata.attributes if metadata is not None else QueueAttributes(fifo_queue=by_name)
         return attributes_of(settings, str(target_arn) if target_arn is not None else None, current)
@@ -155,7 +155,7 @@ class QueueDirectory:
 
 
 def check_same(queue: ResolvedQueue, queue_id: int) -> None:
-    """Raises where the name of a queue is another one's by now: who may use that has to be asked about again."""
+    """Raises if the name now belongs to another queue, for which the rights must be checked again."""
     if queue_id != queue.queue_id:
         raise PenstockError(
             ErrorCode.QUEUE_NOT_FOUND, f"queue {queue.native_name!r} was deleted and created again"

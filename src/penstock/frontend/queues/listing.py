@@ -1,4 +1,4 @@
-"""Queues of one account in one region, by name, out of the engine's list of all queues."""
+"""Queues of one account in one region, by name, from the engine's list of all queues."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def list_page(
     max_results: int | None,
     token: str | None,
 ) -> Steps[tuple[list[QueueArn], str | None]]:
-    """A page of the queues beside `owner` whose names begin with its name; the token of the next if it was asked for.
+    """A page of the queues beside `owner` whose names begin with its name; the token of the next page if pages were
+    requested.
 
-    As the service does: without `max_results` there is one page, and it has no token.
+    As in SQS: without `max_results` there is one page, and it has no token.
     """
     wanted = parameters.max_results(max_results) or LIST_RESULTS
     after = decode_token(token) if token else ""
@@ -60,9 +61,9 @@ def find_queues(
 
 
 def _past(context: Context, owner: QueueArn, last: str) -> str:
-    """Where to go on: behind the last name, and behind all others of its place if that is not ours.
+    """Where to continue: after the last name, and after all others of its account and region if that one is foreign.
 
-    `/` follows `.`, so it stands behind every name that begins with `<account>.<region>.` and before all else.
+    `/` follows `.`, so it sorts after every name that begins with `<account>.<region>.` and before all others.
     """
     arn = arn_of(context.home, last)
     if arn is None or (arn.region, arn.account) == (owner.region, owner.account):

@@ -1,4 +1,4 @@
-"""What the front end keeps of a queue in the metadata store: everything the engine knows nothing of."""
+"""The front end's part of a queue in the metadata store: everything that the engine does not store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = "queues/"
 
 
 class QueueMetadata(Document, frozen=True, kw_only=True):
-    """One queue; `queue_id` is the incarnation it belongs to: of any other it says nothing."""
+    """One queue; `queue_id` is the incarnation it belongs to: it is ignored for any other."""
 
     queue_id: int
     attributes: QueueAttributes
@@ -24,11 +24,11 @@ class QueueMetadata(Document, frozen=True, kw_only=True):
 
 
 def refresh(key: str) -> Steps[None]:
-    """Sees to it that the cache knows what stands under a key, as far as the store can be reached."""
+    """Updates the cache for a key, as far as the store can be reached."""
     try:
         yield Look(key)
     except StoreUnavailableError:
-        pass  # what is known has to do
+        pass  # the cached value must do
 
 
 _encoder = msgspec.json.Encoder()
@@ -36,7 +36,7 @@ _reader: DocumentReader[QueueMetadata] = DocumentReader(QueueMetadata)
 
 
 def key_of(native_name: str) -> str:
-    """Where the metadata of a queue is kept."""
+    """The key of a queue's metadata."""
     return PREFIX + native_name
 
 
@@ -46,5 +46,5 @@ def encode(metadata: QueueMetadata) -> bytes:
 
 
 def decode(stored: bytes) -> QueueMetadata:
-    """What was stored; raises `msgspec.ValidationError` on anything else."""
+    """Decodes stored metadata; raises `msgspec.ValidationError` on anything else."""
     return _reader.decode(stored)

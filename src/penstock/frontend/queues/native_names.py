@@ -1,8 +1,8 @@
-"""The engine's name of a queue that SQS knows by region, account and name, and back.
+"""Converts between the engine's name of a queue and its region, account and name in SQS.
 
-Queues of the server's own account and region have the same name in both worlds, so that the native protocol and
-the command line reach them; others carry account and region in front: `123456789012.eu-west-1.orders`. SQS names
-hold no dot (but for `.fifo`), so the two never meet.
+Queues of the server's own account and region have the same name in both, so that the native protocol and the command line
+reach them; others have account and region in front: `123456789012.eu-west-1.orders`. SQS names contain no dot (except for
+`.fifo`), so the two forms never collide.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class DefaultAccount(NamedTuple):
 
 
 def native_name(home: DefaultAccount, region: str, account: str, name: str) -> str:
-    """What the engine calls the queue."""
+    """The engine's name of the queue."""
     if (account, region) == home:
         return name
     return f"{account}.{region}.{name}"
 
 
 def native_prefix(home: DefaultAccount, region: str, account: str, prefix: str) -> str:
-    """What the engine's names of an account's queues in a region begin with."""
+    """The prefix of the engine's names of an account's queues in a region."""
     return native_name(home, region, account, prefix)
 
 

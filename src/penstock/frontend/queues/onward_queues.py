@@ -1,9 +1,10 @@
 """Queues to which another queue sends messages by itself, and whether it may: one rule for SQS and the native protocol.
 
-Dead letters (received too often, expired, overflown, or delayed in a queue that is deleted) go to the queue that the settings
-name; late messages of a queue that is sorted by stamps go to the queue of its name and `.late`. Whoever sends to the source
-has not named that queue, and needs no right there. So it is asked about when the source is made or altered: the target's
-RedriveAllowPolicy says which queues may send there, and who makes a queue whose target is missing must be allowed to make that too.
+Dead letters (received too often, expired, removed by a limit, or delayed in a deleted queue) go to the queue in the
+settings. Late messages of a queue sorted by stamps go to `<queue>.late`. A sender to the source does not name that queue
+and needs no right there. So the right is checked when the source is created or altered: the target's RedriveAllowPolicy
+says which queues may send there, and a user who creates a queue with a missing target must be allowed to create the target
+too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of queues that were deleted lately: the service lets nobody use them again for a minute."""
+"""Names of recently deleted queues: as in SQS, they cannot be used again for a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue as an action works on it: the engine's identity and the attributes it has in SQS."""
+"""A queue for an action: the engine's identity and the attributes that it has in SQS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.sqs.policies.policy import Policy
 
 
 class ResolvedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known of a queue without asking again."""
+    """Everything that is known about a queue without another request."""
 
     queue_id: int
     native_name: str
@@ -32,4 +32,4 @@ class ResolvedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Of its entry in the metadata store; `ABSENT` for a queue that SQS has not touched yet."""
     resolved_ms: int
     metadata_later: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """What newer versions have put into that entry: it goes with every change."""
+    """Fields of newer versions in that entry: they are kept in every change."""

@@ -1,10 +1,10 @@
-"""Queues that SQS is making just now, whose RedriveAllowPolicy is still to be written.
+"""Queues that SQS is creating, whose RedriveAllowPolicy is not written yet.
 
-The engine has a new queue before the metadata says which queues may send their dead letters to it. So a CreateQueue that
-asks for a RedriveAllowPolicy leaves a note first, and takes it away when the metadata is there. Until then no queue may
-name the new one as its target. A note that a process left behind when it died counts for a minute.
+The engine has a new queue before the metadata says which queues may send their dead letters to it. So a CreateQueue with a
+RedriveAllowPolicy first writes a note, and removes it when the metadata is there. Until then no queue may name the new one
+as its target. A note that remains after a crash counts for a minute.
 
-Who looks must read the note before the metadata: the other way round both could change in between.
+The note must be read before the metadata: in the other order both could change in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COUNTS_MS = 60 * SECOND_MS
 
 
 class Note(msgspec.Struct, frozen=True):
-    """When the queue was begun."""
+    """When the creation began."""
 
     begun_ms: int
 
@@ -31,7 +31,7 @@ _decoder = msgspec.json.Decoder(Note)
 
 
 def note_of(native_name: str) -> str:
-    """Where the note of a queue is kept."""
+    """The key of a queue's note."""
     return PREFIX + native_name
 
 

@@ -1,4 +1,4 @@
-"""Token buckets by who they are for: never more than so many, however many there are to count."""
+"""A bounded number of token buckets by their subjects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Subject = TypeVar("Subject", bound=Hashable)
 
 
 class BucketTable(Generic[Subject]):
-    """A bucket for everyone who was limited lately."""
+    """A bucket for every recently limited subject."""
 
     def __init__(self, most_buckets: int) -> None:
         self._buckets: dict[Subject, TokenBucket] = {}
@@ -37,7 +37,7 @@ class BucketTable(Generic[Subject]):
         return bucket
 
     def _make_room(self, now_ms: int) -> None:
-        """Forgets the idle; where that is too little, those that were first limited, down to three quarters."""
+        """Drops idle buckets; if that is not enough, the oldest ones, down to three quarters."""
         kept = {subject: bucket for subject, bucket in self._buckets.items() if not bucket.is_full(now_ms)}
         surplus = len(kept) - 3 * self._most_buckets // 4
         for subject in list(kept)[: max(0, surplus)]:

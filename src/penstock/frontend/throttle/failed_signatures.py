@@ -1,7 +1,7 @@
-"""How often requests of one client address may fail to say who makes them, before they are not looked at any more.
+"""How often a client address may fail to authenticate before its requests are refused without a check.
 
-An address that has used up its failures gets `RequestThrottled`, which SDKs take as a reason to wait. Who has
-signed rightly before is let in all the same, so that a neighbour behind the same address locks nobody out.
+An address that has used up its failures gets `RequestThrottled`, on which SDKs wait. A caller that has signed correctly
+before is accepted all the same, so that a neighbour behind the same address cannot lock it out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NETWORK_BITS = 64
 
 
 class FailedSignatures:
-    """What is left of each address's failures; every front end counts for itself."""
+    """The remaining failures of each address; every front end counts for itself."""
 
     def __init__(self, limit: RequestLimit | None, most_addresses: int = ADDRESSES) -> None:
         self._limit = limit
@@ -47,7 +47,7 @@ def limit_of(failures_a_second: int | None) -> RequestLimit | None:
 
 
 def _network(address: str) -> str:
-    """Whoever has one IPv6 address has the 2^64 beside it: they count as one."""
+    """The owner of one IPv6 address has 2^64 neighbouring ones: they count as one."""
     if ":" not in address:
         return address
     try:

@@ -1,6 +1,6 @@
-"""Step 5, throttle: no user asks more, and no queue is asked more, than its limit says.
+"""Step 5, throttle: enforces the limits of users and queues.
 
-Limits come from the metadata and hold from the next request on. Every front end counts for itself.
+Limits come from the metadata and apply from the next request on. Every front end counts for itself.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Subject = tuple[Kind, str | None]
 
 
 class Refusal(NamedTuple):
-    """Who may ask no more for now, or be asked, and how much it is that they may."""
+    """The user or queue whose limit is used up, and that limit."""
 
     subject: Subject
     limit: RequestLimit
 
 
 class Throttle:
-    """The limits as of now, and a bucket for everyone who was limited lately."""
+    """The present limits, and a bucket for every recently limited user and queue."""
 
     def __init__(self, metadata: MetadataCache, most_buckets: int = BUCKETS) -> None:
         self._limits: dict[Subject, RequestLimit] = {}
@@ -57,9 +57,9 @@ class Throttle:
         return not self._limits
 
     def refuses(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> Refusal | None:
-        """Lets a request pass, or says whose limit it is that does not."""
+        """Lets a request pass, or names the limit that refuses it."""
         paying: list[TokenBucket] = []
-        # All are asked before any pays: what a queue refuses costs the user nothing.
+        # All limits are checked before any is charged: a request that a queue's limit refuses costs the user nothing.
         for subject in _subjects(user, queues):
             bucket = self._bucket(subject, now_ms)
             if bucket is not None:
@@ -71,7 +71,7 @@ class Throttle:
         return None
 
     def charge(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> None:
-        """What cannot be refused is paid all the same, and held against what comes after."""
+        """Charges for what cannot be refused; the debt counts against later requests."""
         for subject in _subjects(user, queues):
             bucket = self._bucket(subject, now_ms)
             if bucket is not None:
@@ -92,7 +92,7 @@ class Throttle:
         try:
             self._limits[subject] = decode(change.value)
         except msgspec.MsgspecError as error:
-            # What cannot be read by this version limits nobody: refusing everything would be the worse mistake.
+            # A limit that this version cannot read is ignored: refusing everything would be the worse mistake.
             self._limits.pop(subject, None)
             logger.warning(
                 "ignored the limit %(entry)s, which cannot be read: %(error)s",

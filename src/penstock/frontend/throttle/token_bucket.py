@@ -1,4 +1,4 @@
-"""A token bucket: fills at a rate up to its burst, and is emptied by what passes. Time is an argument."""
+"""A token bucket: fills at a rate up to its burst; passing requests empty it. Time is an argument."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class TokenBucket:
         self._at_ms = now_ms
 
     def change(self, limit: RequestLimit, now_ms: int) -> None:
-        """Goes on under another limit with what is left, so that a change is no way to a new burst."""
+        """Continues under another limit with the remaining tokens, so that a change gives no new burst."""
         self._fill(now_ms)
         self.limit = limit
         self._tokens = min(self._tokens, float(limit.burst))
 
     def has(self, cost: int, now_ms: int) -> bool:
-        """Whether so much may pass now. What costs more than the burst passes a full bucket, and is paid off after."""
+        """Whether so much may pass now. A cost above the burst passes a full bucket, and leaves a debt."""
         self._fill(now_ms)
         return self.limit.rate > 0 and self._tokens >= min(cost, self.limit.burst)
 

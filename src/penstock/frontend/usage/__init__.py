@@ -1,1 +1,1 @@
-"""Rows of usage: what is recorded of a request, and how rows reach their log."""
+"""Usage rows: their contents, and how they reach their log."""

@@ -1,6 +1,6 @@
-"""Hands usage on to its log: a batch at a time, each until the log has it, in order. Whoever runs it does what it yields.
+"""Sends usage rows to their log: one batch at a time, each repeated until the log has it, in order.
 
-Run by the runtime and by the simulation alike.
+It yields its steps; the runtime and the simulation both run it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ AGAIN_SECONDS = 2.0
 
 
 class Rest(NamedTuple):
-    """Nothing is done for so long. It ends early when `closing` is set, and where `until_many`, when the collector has many."""
+    """A pause. It ends early when `closing` is set, and with `until_many`, when the collector has many rows."""
 
     seconds: float
     until_many: bool
 
 
 class UsageHandingOn:
-    """What is handed on when, and what is handed on again."""
+    """Decides what is sent when, and what is sent again."""
 
     def __init__(
         self, collector: UsageCollector, internal_log: InternalLog, wall_ms: Callable[[], int]
@@ -40,7 +40,7 @@ class UsageHandingOn:
         self._log = internal_log
         self._wall_ms = wall_ms
         self.closing = False
-        """Set when the process is about to end: what waits is tried once."""
+        """Set when the process is about to end: waiting rows are sent once."""
 
     def run(self) -> Generator[Step | Rest, Any, None]:
         """Ends once it is closing, and nothing waits or the log does not take it."""

@@ -1,4 +1,4 @@
-"""A log that Penstock itself writes: found or made when there is first something for it, and left alone while it is away."""
+"""A log that Penstock itself writes: found or created for its first batch, and left alone while it is unavailable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class InternalLog:
-    """What is asked of the engine to have something stored there, as steps."""
+    """The requests that store a batch in it, as steps."""
 
     def __init__(self, name: str, contents: str, replicas: Callable[[], int]) -> None:
-        """`contents`: what waits while the log cannot take it, in the words of a warning. `replicas`: how many a new one gets."""
+        """`contents`: the waiting rows, in the words of a warning. `replicas`: the number for a new log."""
         self._name = name
         self._contents = contents
         self._replicas = replicas

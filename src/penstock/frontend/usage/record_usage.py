@@ -1,8 +1,9 @@
-"""Step 8, record usage: the words of a row, and answers on their way out.
+"""Step 8, record usage: the fields of a row, and the answers that wait for it.
 
-The rows of requests that are answered together are recorded together, before any of the answers leaves: a client that has an
-answer is on record, even if this process is killed in the next moment. Answers wait here until the rows of all of them are
-written, which takes no longer than the turn that made them. Two dozen rows in one go cost 0.7 µs a row, one by one 2.6.
+The rows of requests that are answered together are recorded together, before any of the answers leaves. So every answer
+that a client has is recorded, even if this process is killed in the next moment. Answers wait here until the rows of all
+of them are written, which takes no longer than the turn that made them. Two dozen rows together cost 0.7 µs a row, one by
+one 2.6.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
 from penstock.usage.event import Row
 
 NOBODY = ""
-"""The user of a request that nobody known has made."""
+"""The user of a request from an unknown caller."""
 SUCCEEDED = "ok"
 CANCELLED = "cancelled"
 """The client went away while it waited for messages; there are none that it took along."""
 CANCELLED_STATUS = 499
-"""What proxies write where the client did not wait for a status."""
+"""The status that proxies log if the client did not wait for one."""
 
 _ACTION = re.compile(r"(?:^|&)Action=([A-Za-z]{1,64})(?:&|$)")
 _FORM_BYTES = 4096
@@ -75,7 +76,7 @@ _Answer = tuple[Callable[[HttpResponse], None], HttpResponse]
 
 
 class RecordedAnswers:
-    """Answers of this turn, and their rows."""
+    """The answers of this turn, and their rows."""
 
     def __init__(self, usage: UsageCollector, later: Callable[[Callable[[], None]], object]) -> None:
         self._usage = usage
@@ -95,12 +96,12 @@ class RecordedAnswers:
             self._let_go()
 
     def leave_stranger(self, row: Row, reply: Callable[[HttpResponse], None], response: HttpResponse) -> None:
-        """The same where nobody known has asked; of many such requests there are sums."""
+        """The same for an unknown caller; many such requests are summed."""
         self._usage.record_stranger(row)
         tell(reply, response)
 
     def note(self, row: Row) -> None:
-        """Records a request that nobody waits for any more."""
+        """Records a request whose client no longer waits."""
         self._usage.record_all([row])
 
     def _let_go(self) -> None:
@@ -114,7 +115,7 @@ class RecordedAnswers:
 
 
 class RequestIds:
-    """A random beginning and a counter."""
+    """A random prefix and a counter."""
 
     def __init__(self, token: bytes) -> None:
         start = token[:10].ljust(10, b"\0").hex()

@@ -1,1 +1,1 @@
-"""Decisions about a partition: send, receive, settle, move, upkeep. Each gives records and an answer, and changes nothing."""
+"""Decisions about a partition: send, receive, settle, move, upkeep. Each returns records and an answer, and changes nothing."""

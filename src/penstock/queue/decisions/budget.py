@@ -7,7 +7,7 @@ from itertools import accumulate
 
 
 class Budget:
-    """How many messages and bytes a receive may still take; the first message always fits."""
+    """The messages and bytes that a receive may still take. The first message always fits."""
 
     __slots__ = ("bytes", "messages", "taken")
 
@@ -29,7 +29,7 @@ class Budget:
             fitting = sum(1 for reached in accumulate(sizes) if reached <= self.bytes)
             count = max(fitting, 0 if self.taken else 1)
             total = sum(sizes[:count])
-            self.bytes = min(self.bytes, total)  # what did not fit ends the receive, to keep the order
+            self.bytes = min(self.bytes, total)  # ends the receive, to keep the order
         self.messages -= count
         self.bytes -= total
         self.taken += count
@@ -38,7 +38,7 @@ class Budget:
     def take_one(self, size: int) -> bool:
         """Whether one more message of this size fits; it counts as taken."""
         if size > self.bytes and self.taken:
-            self.bytes = 0  # what did not fit ends the receive, to keep the order
+            self.bytes = 0  # ends the receive, to keep the order
             return False
         self.messages -= 1
         self.bytes -= size

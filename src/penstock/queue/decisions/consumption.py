@@ -1,4 +1,4 @@
-"""What a queue's way of consumption allows: receiving and deleting, reading a retained log, or both."""
+"""Checks what the consumption setting of a queue allows: receiving and deleting, reading a retained log, or both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.queue.partition import Partition
 
 
 def check_has_queue(partition: Partition) -> None:
-    """Raises on a log, whose messages are read by offset and never leased."""
+    """Raises if the queue is only a log: its messages are read by offset and never leased."""
     if not partition.settings.has_queue:
         raise PenstockError(
             ErrorCode.UNSUPPORTED,

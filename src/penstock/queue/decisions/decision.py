@@ -1,4 +1,4 @@
-"""A decision: the records that make it so, and what to tell whoever asked."""
+"""A decision: the records that carry it out, and the reply to the requester."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Reply = TypeVar("Reply")
 
 
 class PendingRecord(NamedTuple):
-    """A record and, for `Sent`, the batch that goes with it."""
+    """A record that is not written yet and, for `Sent`, its batch."""
 
     record: QueueRecord
     batch: Batch | None = None
 
 
 class Decision(NamedTuple, Generic[Reply]):
-    """Append and apply the records, in order; answer with the reply once they are on disk."""
+    """Records to append and apply in order, and the reply to send when they are on disk."""
 
     records: Sequence[PendingRecord]
     reply: Reply
 
 
 class Admitted(NamedTuple):
-    """How a batch was taken in: its sequence numbers in the order of the batch."""
+    """The result of a send: the sequence numbers in the order of the batch."""
 
     runs: Runs
     duplicates: list[int]
@@ -37,7 +37,7 @@ class Admitted(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """A lease, its runs in the order to deliver them."""
+    """The result of a receive: a lease, and its runs in the order of delivery."""
 
     lease: int
     runs: Runs
@@ -45,7 +45,7 @@ class Granted(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a settle request did to the messages it named."""
+    """What a settle request did to the messages that it named."""
 
     done: int
     gone: int

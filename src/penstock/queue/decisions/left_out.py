@@ -1,7 +1,8 @@
-"""Messages of a batch that its partition does not get, because another one has them: they keep their places in the batch.
+"""Messages of a batch that are left out because another partition has them. They keep their positions in the batch.
 
-A front end finds out before it sends (ADR 20). When the batch comes again it may find something else: an id is forgotten by
-then, or moved. So the partition remembers what was left out when the batch was stored, and answers that again.
+A front end finds this out before it sends (ADR 20). When the batch is sent again, the answer may differ, because an id was
+forgotten or claimed elsewhere meanwhile. So the partition remembers which messages were left out when it stored the batch,
+and gives the original answer again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def with_left_out(
 
 
 def elsewhere(left_out: LeftOut) -> list[tuple[int, int]]:
-    """What was left out, as a partition remembers it."""
+    """The messages that were left out, in the form in which a partition remembers them."""
     return [(place, number | ELSEWHERE) for place, number in left_out]
 
 

@@ -1,9 +1,8 @@
-"""Moving messages between queues so that a crash at any point leaves each in exactly one of them (I6).
+"""Moves messages between queues so that after a crash at any point each is in exactly one of them (I6).
 
-source: MoveStarted     the messages are neither ready nor gone here
-target: Sent(origin)    they arrive; the target remembers their origin, so a repeated move adds nothing
-source: MoveFinished    gone here (only after the arrival is on disk)
-target: OriginsForgotten   the source will not repeat it (only after that is on disk)
+source: MoveStarted     the messages are neither ready nor gone here target: Sent(origin)    they arrive; the target
+remembers their origin, so a repeated move adds nothing source: MoveFinished    gone here (only after the arrival is on
+disk) target: OriginsForgotten   the source will not repeat it (only after that is on disk)
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> De
 def arrive(
     partition: Partition, batch: Batch, origin: Origin, now_ms: int, stamps: tuple[int, int, int] = (0, 0, 0)
 ) -> list[PendingRecord]:
-    """Takes moved messages in, except those that arrived before.
+    """Accepts moved messages, except those that have arrived before.
 
-    They keep their stamps, so that whoever receives them can see where they belong; but where the server stamps, they
-    get the next stamp, because they are delivered after everything that is there.
+    They keep their stamps, so that consumers can see their original order. On a queue that the server stamps they get the
+    next stamp instead, because they are delivered after all messages that are there.
     """
     stamp_us, process, counter = stamps
     known = partition.origins.arrived(origin.source_id, origin.runs)
@@ -94,8 +93,7 @@ def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[PendingR
 
 
 def send_late(partition: Partition, now_ms: int, most: int | None = None) -> list[PendingRecord]:
-    """Sends late messages on their way that are not yet: a crash or a journal without room came between. `most`: looks at no more
-    batches."""
+    """Starts to move late messages that a crash or a full journal left behind. `most`: the number of batches to examine."""
     sorting = partition.sorting
     if sorting is None or not sorting.late:
         return []
@@ -107,9 +105,9 @@ def send_late(partition: Partition, now_ms: int, most: int | None = None) -> lis
 
 
 def rescue(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """The queue is deleted: what was late, and what was still to come and has a dead-letter queue, does not go with it.
+    """Saves messages of a deleted queue: late messages, and delayed ones if there is a dead-letter queue.
 
-    This may be asked for as often as it takes to finish the deletion: what has started to move is not found again.
+    It may be called as often as the deletion needs: messages that already move are not found again.
     """
     late = send_late(partition, now_ms)
     target, delayed = partition.settings.dead_letter_queue, partition.table.counts[states.DELAYED]
@@ -127,14 +125,14 @@ def rescue(partition: Partition, now_ms: int) -> list[PendingRecord]:
 def forget_origins(
     partition: Partition, source_id: int, runs: Runs, now_ms: int, epoch: int = 0, number: int = 0
 ) -> list[PendingRecord]:
-    """The source knows that they arrived; in a cluster, what it sent up to this place is not taken in any more."""
+    """The source knows that the messages arrived. In a cluster, requests up to this place are refused from now on."""
     known = partition.origins.arrived(source_id, runs)
     pieces = pieces_of(known, limits.RUNS_PER_RECORD)
     return [PendingRecord(OriginsForgotten(source_id, piece, now_ms, epoch, number)) for piece in pieces]
 
 
 def end_source(partition: Partition, source_id: int, now_ms: int) -> list[PendingRecord]:
-    """The source is deleted: nothing comes from it any more, so nothing of it is remembered."""
+    """The source is deleted, so nothing is remembered about it."""
     pieces = pieces_of(partition.origins.of(source_id), limits.RUNS_PER_RECORD)
     records = [OriginsForgotten(source_id, piece, now_ms) for piece in pieces]
     return [

@@ -1,4 +1,4 @@
-"""Leaving numbers out: the next message of a partition gets a higher one than the last one had, and nobody the ones between."""
+"""Skips sequence numbers: the next message of a partition gets a higher number, and the numbers between are never used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GAPS_REMEMBERED = 1_000
 
 
 def leave_out(first: int, table: MessageTable, log: LogIndex | None, gaps: NumberGaps) -> None:
-    """The next message gets the number `first`; where it would have that anyway, nothing changes."""
+    """Makes `first` the next number; changes nothing if it already is."""
     if first == table.next:
         return
     begin = table.next if log is None else log.begin

@@ -1,7 +1,7 @@
-"""Receipt tokens: proof that a lease was given out by this server, for this incarnation of the queue.
+"""Receipt tokens: proof that this server issued a lease, for this incarnation of the queue.
 
-A token authenticates (queue id, lease number). Which messages it covers is in the lease table, so a token says
-nothing about messages its lease never held, and nothing at all once the lease has ended.
+A token authenticates (queue id, lease number). The lease table knows which messages the lease covers. So a token is
+useless for messages that its lease never held, and for all messages once the lease has ended.
 """
 
 from __future__ import annotations

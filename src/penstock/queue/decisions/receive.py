@@ -1,4 +1,4 @@
-"""Deciding a receive, and describing what was leased or looked at."""
+"""Decides a receive, and describes the messages that were leased or peeked at."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def grant_within(
 def repeat(
     partition: Partition, attempt: bytes, visibility_timeout_ms: int | None, now_ms: int
 ) -> Decision[Granted] | None:
-    """What the attempt was served with, extended; None where it was not, or its lease has simply ended by time."""
+    """The messages that the attempt got before, extended; None if it got none, or its lease ended by time."""
     known = partition.attempts.find(attempt, now_ms)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""Deciding a send: is it a retry, are its messages duplicates, is there room, and if not, who makes room."""
+"""Decides a send: whether it is a repeat, which messages are duplicates, and whether there is room or older messages must go."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def admit(
     now: ClockInterval | None = None,
     left_out: LeftOut = (),
 ) -> Decision[Admitted]:
-    """Takes a batch in, or raises with the reason why not.
+    """Accepts a batch, or raises with the reason.
 
-    `may_move`: the dead-letter queue is there. `said`: the producer's stamps. `now`: what time it may be, for a queue
+    `may_move`: the dead-letter queue exists. `said`: the stamps of the producer. `now`: the clock interval, for a queue
     ordered by the clock. `left_out`: see `Send`.
     """
     if left_out:
@@ -103,7 +103,7 @@ def admit(
         return Decision(
             (PendingRecord(record, batch), *room, late_move(partition, record, batch, stamps)), answer
         )
-    # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
+    # The records that make room follow the batch: if the journal has no room for the batch, no message is dropped for it.
     return Decision((PendingRecord(record, batch), *room), answer)
 
 
@@ -123,8 +123,10 @@ def remember(
 def _nothing_new(
     producer: int, number: int, duplicates: list[tuple[int, int]], sent_ms: int
 ) -> Decision[Admitted]:
-    """Every message was sent before. The batch is remembered, so that it is not stored when it comes again after the ids are
-    forgotten: what its producer sent after it may be stored by then."""
+    """Records a batch whose messages were all sent before.
+
+    Otherwise, if it comes again after the ids are forgotten, it would be stored after later batches of its producer.
+    """
     originals = runs_in_order([sequence for _, sequence in duplicates])
     answer = Admitted(originals, [index for index, _ in duplicates], sent_ms)
     if not producer:
@@ -135,9 +137,9 @@ def _nothing_new(
 def _stored(
     partition: Partition, producer: int, number: int, sent_ms: int
 ) -> StoredBatch | Literal["nothing"] | None:
-    """The batch of a producer if it is stored already; raises where it cannot be told, or not be remembered.
+    """The batch if it is already stored; raises if that cannot be known, or the batch cannot be remembered.
 
-    `nothing`: every message of it had been sent before. Their ids tell which, for as long as they are remembered.
+    `nothing`: every message of it had been sent before. The deduplication ids show this as long as they are remembered.
     """
     producers = partition.producers
     found = producers.find(producer, number)

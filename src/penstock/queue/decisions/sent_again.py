@@ -1,8 +1,8 @@
-"""Whether a batch that comes under a known number is the one that was stored under it.
+"""Checks whether a batch under a known number is the batch that was stored under it.
 
-Otherwise messages would be acknowledged that are not stored. What was stored is remembered by its numbers only. So this looks at how many
-messages there are, and at deduplication ids for as long as the window remembers them. A batch without ids that has as many messages
-as the stored one passes for it.
+Without this check, messages could be acknowledged that are not stored. Only numbers are stored of a batch, so the check
+compares the number of messages, and the deduplication ids as long as the window remembers them. A batch without ids that
+has the same number of messages passes the check.
 """
 
 from __future__ import annotations

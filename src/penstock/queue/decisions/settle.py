@@ -1,7 +1,7 @@
-"""Deciding what a receipt may still do: delete, release, extend. A stale one does nothing (I4).
+"""Decides what a receipt may still do: delete, release, extend. A stale receipt does nothing (I4).
 
-A receipt is stale once its lease on the message has ended. With the receive count that the message was delivered
-with it may do more, as long as nobody has received the message since: delete it, and if it is ready hide it again.
+A receipt is stale once its lease on the message has ended. If it also has the receive count of its delivery, and the
+message has not been received since, it may still delete the message, or hide it again if it is ready.
 """
 
 from __future__ import annotations
@@ -40,16 +40,15 @@ def release(
     unreceived: bool = False,
     error: str = "",
 ) -> Decision[Outcome]:
-    """The consumer gives the messages back, maybe with a word on what went wrong. `may_move`: the dead-letter queue
-    is there.
+    """The consumer returns the messages, with an optional error. `may_move`: the dead-letter queue exists.
 
-    `unreceived`: it never saw them, so that this receive does not count, and nothing is received too often by it.
+    `unreceived`: the consumer never saw them. This receive then does not count and makes no message a dead letter.
     """
     done, outcome = _held(partition, lease, runs)
     if unreceived:
         record = Released(lease, done, "unreceived", now_ms, now_ms + delay_ms, error)
         return Decision((PendingRecord(record),) if done else (), outcome)
-    if received and outcome.stale and not delay_ms:  # what is asked for is so already: nothing to write
+    if received and outcome.stale and not delay_ms:  # they are ready already: nothing to write
         _, outcome = _with_ready(partition, outcome, received)
     ready_ms = now_ms + delay_ms
     return Decision(
@@ -106,17 +105,18 @@ def give_back(
 
 
 def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs:
-    """Those of the messages that wait and have been received exactly so often, so by nobody after that.
+    """The waiting messages that have been received exactly so often, so by no consumer since.
 
-    Why a count is proof enough: every lease adds one to it, in the record that makes the lease, and nothing takes one
-    away but the word of the lease's own receiver that nobody has seen the messages, nor their count, which ends that
-    lease. A lease that is given back otherwise keeps it, also one that never reached its receiver; so do a delay, a
-    move that is abandoned, a snapshot and a replay. A message that moves gets another sequence number, and so does
-    one that comes back, so that an old receipt never names it. Numbers are never used again. So under one sequence
-    number a count stands for one lease, and whoever was told it was that lease's holder.
+    Why a count is proof enough: every lease adds one to it, in the record that makes the lease. Only the receiver of the
+    lease can take it back, by saying that it saw neither the messages nor their count, and that ends the lease. A lease
+    that ends otherwise keeps the count, also one that never reached its receiver; so do a delay, an abandoned move, a
+    snapshot and a replay. A message that moves gets another sequence number, and so does one that comes back, so an old
+    receipt never names it. Sequence numbers are never used again. So for one sequence number a count identifies one lease,
+    and only the holder of that lease knows it.
 
-    A failover that lost the record of a lease (`async`, or an unclean election) lost its count with it, and the next lease gets the same
-    one. Then the count stands for two leases on the same message: whichever holder says that it is done with it, has had it.
+    A failover that lost the record of a lease (`async`, or an unclean election) lost its count too, and the next lease
+    gets the same count. Then the count identifies two leases of the same message. Each holder has received the message, so
+    each may say that it is done.
     """
     found: list[int] = []
     for run in partition.table.among(states.RUNS_WAITING, runs):
@@ -126,9 +126,9 @@ def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs
 
 
 def _with_ready(partition: Partition, outcome: Outcome, received: int) -> tuple[Runs, Outcome]:
-    """Which of the stale messages are ready and received by nobody since, and the outcome with them as done.
+    """The stale messages that are ready and not received since, and the outcome that counts them as done.
 
-    Not those that wait out a delay: its timer would stay, and could end a later delay early.
+    Messages that wait out a delay are not included: their timer would stay, and could end a later delay early.
     """
     late = _not_received_since(partition, outcome.stale, received)
     ready = partition.table.among(states.RUNS_IN[states.READY], late)
@@ -148,7 +148,7 @@ def _received_at_least(partition: Partition, runs: Runs, most: int) -> Runs:
 
 
 def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]:
-    """Which of the messages the lease still holds, and what became of the others."""
+    """The messages that the lease still holds, and the outcome for the others."""
     lease = partition.leases.get(number)
     if lease is not None and lease.is_all(runs):
         return runs, Outcome(count_of(runs), 0, [])
@@ -186,6 +186,6 @@ def purge(partition: Partition, now_ms: int) -> Decision[int]:
     """Everything that is there now is gone; the reply is how many."""
     moving = partition.table.counts[states.MOVING]
     messages = partition.table.messages - moving
-    if partition.log is not None:  # what waits may be in both
+    if partition.log is not None:  # messages that wait may be in both
         messages = max(messages, partition.log.messages)
     return Decision((PendingRecord(Purged(partition.table.next, now_ms)),), messages)

@@ -1,4 +1,4 @@
-"""Deciding the stamps of a batch: the server's, its producer's, or none; and whether its messages are late."""
+"""Decides the stamps of a batch: the server's, its producer's, or none; and which of its messages are late."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATE_SUFFIX = ".late"
 
 
 class ProducerStamps(NamedTuple):
-    """What a producer says of its batch; times are here or in the batch's own column."""
+    """The stamps of a producer for its batch; the times are here or in the batch's own column."""
 
     process: int = 0
     counter: int = 0
@@ -35,7 +35,7 @@ NOT_STAMPED = ProducerStamps()
 
 
 class Stamping(NamedTuple):
-    """What the record of a send says of its stamps."""
+    """The stamps in the record of a send."""
 
     stamp_us: int = 0
     process: int = 0
@@ -49,7 +49,7 @@ NO_STAMPS = Stamping()
 
 
 def late_queue(name: str) -> str:
-    """Where the late messages of a queue go: of all of its partitions to one queue."""
+    """The name of the late queue; all partitions of a queue share one."""
     return name.partition(ORDINAL_MARK)[0] + LATE_SUFFIX
 
 

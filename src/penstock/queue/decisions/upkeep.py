@@ -1,4 +1,4 @@
-"""What time alone does to a queue: leases end, delays end, messages expire and leave the window that sorts them."""
+"""Changes that time alone causes: leases end, delays end, messages expire and leave the sorting window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS_AT_ONCE = 2_000
 """Of leases that end: a lease with more comes back in several records."""
 _MESSAGES_AT_ONCE = 100_000
 _BATCHES_AT_ONCE = 500
-"""Late ones that are looked at, and those that leave the window."""
+"""The number of late batches that one call examines, and of batches that it releases from the window."""
 
 
 def upkeep_due(partition: Partition) -> int | None:
@@ -34,7 +34,7 @@ def upkeep_due(partition: Partition) -> int | None:
 
 
 def end_leases(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Leases whose time is over."""
+    """Ends leases whose time is over."""
     return [
         written
         for lease, runs in partition.leases.due(now_ms, _LEASES_AT_ONCE, _RUNS_AT_ONCE)
@@ -43,7 +43,7 @@ def end_leases(partition: Partition, now_ms: int) -> list[PendingRecord]:
 
 
 def end_delays(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Messages whose delay is over."""
+    """Ends delays whose time is over."""
     due_ms = partition.delays.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
@@ -55,7 +55,7 @@ def end_delays(partition: Partition, now_ms: int) -> list[PendingRecord]:
 
 
 def expire(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Messages whose time to live is over go to the dead-letter queue, or are gone."""
+    """Moves messages whose time to live is over to the dead-letter queue, or removes them."""
     due_ms = partition.expiries.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
@@ -63,7 +63,7 @@ def expire(partition: Partition, now_ms: int) -> list[PendingRecord]:
     if not living:
         partition.expiries.pass_over()
         return []
-    # What is on its way cannot expire now; the record is written even so, for it to expire if it comes back.
+    # Moving messages cannot expire now. The record is written even so, so that they expire if they come back.
     runs = partition.table.among(states.RUNS_EXPIRABLE, living) if partition.moves else living
     runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
     target = partition.settings.dead_letter_queue
@@ -73,7 +73,7 @@ def expire(partition: Partition, now_ms: int) -> list[PendingRecord]:
 
 
 def retain(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Messages older than the retention are gone, whatever state they are in."""
+    """Removes messages older than the retention, in any state."""
     table = partition.table
     cutoff_ms = now_ms - partition.settings.retention_ms
     end = partition.sent_times.expired_before(cutoff_ms, table.next)
@@ -99,7 +99,7 @@ def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
 
 
 def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[PendingRecord]:
-    """Messages whose window is over leave it, in the order of their stamps."""
+    """Releases messages whose window is over, in the order of their stamps."""
     sorting = partition.sorting
     if sorting is None:
         return []

@@ -1,11 +1,11 @@
-"""Who reads which partition of a log: a pure function of the members of a group, the same at every partition.
+"""Assigns the partitions of a log to group members: a pure function of the members, the same at every partition.
 
-Nobody coordinates the partitions of a queue: members join the group at each of them, and each gives its own share to one
-of those who joined there. Where all have the same members, whatever the order in which they came, the shares are
-balanced: no member has two partitions more than another. Where they do not, as while somebody joins, each partition
-still has exactly one reader. A member that comes or goes moves few shares between the others.
+There is no coordinator. Members join the group at each partition of a queue, and each partition chooses its own reader
+among them. If all partitions have the same members, in any order of joining, the assignment is balanced: no member has two
+partitions more than another. Otherwise, for example while a member joins, each partition still has exactly one reader.
+When a member joins or leaves, few partitions change their reader.
 
-A queue of one partition is read by who joined first: the others stand by.
+The member that joined first reads a queue with one partition; the others stand by.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MASK = (1 << 64) - 1
 
 
 def reader_of(members: Sequence[str], ordinal: int, partitions: int) -> str:
-    """Who of the members, in the order in which they joined, reads this partition; empty where there are none."""
+    """The member that reads this partition; empty if there are no members. The members are in the order of joining."""
     if not members:
         return ""
     if partitions == 1:
@@ -36,7 +36,7 @@ def assign(partitions: int, members: Sequence[str]) -> list[str]:
     held = dict.fromkeys((member for _, member in by_hash), 0)
     readers: list[str] = []
     for ordinal in range(partitions):
-        # Each partition likes members in an order of its own, so one member more or less changes few minds.
+        # Each partition ranks the members in its own order, so a new or lost member changes few assignments.
         _, reader = max(
             (_weight(hashed, ordinal), member)
             for hashed, member in by_hash

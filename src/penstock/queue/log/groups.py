@@ -1,11 +1,11 @@
-"""Groups of readers of a retained log: where each goes on, and who belongs to it.
+"""Groups of readers of a retained log: their offsets and their members.
 
-An offset is the number of the next message to read. It never goes back except by `seek`: committing a lower one is
-answered as done and changes nothing, since whoever commits says only that everything before is done with.
+An offset is the number of the next message to read. Only `seek` lowers it. A commit of a lower offset succeeds and changes
+nothing, because a commit only says that everything before is done.
 
-A generation is the number of the record that made it, with the epoch in it, so no two generations of a queue are ever equal, not
-even those of a group that was deleted and made anew, nor one that a failover lost: a member of an earlier one can neither read nor
-commit as one.
+A generation is the number of the record that made it, including the epoch. So two generations of a queue are never equal,
+not even if a group was deleted and created again, or if a failover lost one. A member of an earlier generation can neither
+read nor commit.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def commit(
 
 
 def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[ReaderGroup]:
-    """The group goes on at `offset`, forward or back; its members have to begin again there."""
+    """Moves the group to `offset`, forward or back. Its members must start there."""
     log = retained(partition)
     group = find(partition, name)
     check_offset(partition, log, offset)
@@ -128,7 +128,7 @@ def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[
 
 
 def remove(partition: Partition, name: str, now_ms: int) -> Decision[None]:
-    """Nothing of the group is remembered; refused while somebody reads for it."""
+    """Removes the group; refused while a member reads for it."""
     retained(partition)
     group = find(partition, name)
     if group.members:
@@ -194,7 +194,7 @@ def check_offset(partition: Partition, log: LogIndex, offset: int) -> None:
 
 
 def beyond_the_end(partition: Partition, log: LogIndex, offset: int) -> PenstockError:
-    """What a client is told whose offset nobody gave it."""
+    """The error for an offset that was never assigned."""
     return PenstockError(
         ErrorCode.BAD_REQUEST,
         f"offset {offset} is none of queue {partition.name!r}, whose log is from {log.begin} to {log.next}",

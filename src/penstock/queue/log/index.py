@@ -1,9 +1,9 @@
-"""The index of a retained log: where each stored batch lies, what it holds and when it was sent.
+"""The index of a retained log: position, contents and time of each stored batch.
 
-Columns of 32 bytes a batch and nothing a message. A batch ends where the next begins, or where numbers were left out before
-the next one (`model/number_gaps.py`). The log is cut at its front only, batch by batch; what is cut stays in the columns until there
-is enough of it to be worth making new ones. So columns only ever grow at their end, but for the positions of batches that
-are copied elsewhere; a capture keeps the columns, and the positions that batches had.
+The columns take 32 bytes for each batch and nothing for each message. A batch ends where the next one begins, or at a gap
+in the numbers (`model/number_gaps.py`). The log is cut only at its front, batch by batch. The cut entries stay in the
+columns until copying the rest is worthwhile. So columns only grow at their end, except that the positions of copied
+batches change. A capture keeps the columns and the positions that it found.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LogIndex:
 
     def __init__(self, gaps: NumberGaps | None = None) -> None:
         self.next = 1
-        """Where the log ends: the number of the next message."""
+        """The end of the log: the number of the next message."""
         self.gaps = gaps if gaps is not None else NumberGaps()
         """Numbers that no message has: those of the partition."""
         self.bytes = 0
@@ -51,21 +51,21 @@ class LogIndex:
         self._start = 0
         """The place of the oldest batch in the columns."""
         self._base = 0
-        """How many batches left the columns: place + base is a batch's number for good."""
+        """The number of batches that left the columns: place + base never changes for a batch."""
         self.files: dict[int, int] = {}
         """Batches per file."""
         self._spans: dict[int, tuple[int, int]] = {}
         """All batches of a file are among these numbers, mostly alone."""
         self.capture: LogCapture | None = None
         self.emptied: list[int] = []
-        """Files in which nothing of the log lies any more; whoever owns files takes them from here."""
+        """Files in which no batch of the log lives any more; the owner of the files takes them from here."""
 
     def __len__(self) -> int:
         return len(self._firsts) - self._start
 
     @property
     def begin(self) -> int:
-        """The number of the oldest message; where the log ends if there is none."""
+        """The number of the oldest message; the end of the log if there is none."""
         return self._firsts[self._start] if self._start < len(self._firsts) else self.next
 
     @property
@@ -125,7 +125,7 @@ class LogIndex:
         self._start = 0
 
     def relocate(self, number: int, old: int, new: int) -> None:
-        """If a batch still lies at the old position, it lies at the new one now."""
+        """Changes the position of a batch if it is still the old one."""
         place = number - self._base
         if not self._start <= place < len(self._positions) or self._positions[place] != old:
             return
@@ -141,7 +141,7 @@ class LogIndex:
         return self._base + place if place < len(self._firsts) and self._firsts[place] == first else None
 
     def position_of(self, number: int) -> int | None:
-        """Where a batch lies; None where it is gone."""
+        """The position of a batch; None if it is gone."""
         place = number - self._base
         return self._positions[place] if self._start <= place < len(self._positions) else None
 
@@ -175,9 +175,9 @@ class LogIndex:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def batches(self, start: int, max_messages: int, max_bytes: int, max_batches: int) -> list[LoggedRun]:
-        """The batch that holds message `start` and those behind it, as far as the bounds allow; one in any case.
+        """The batch with message `start` and the following ones within the bounds; at least one.
 
-        Where `start` is left out they begin behind that gap. Before the next gap they end: what is given is without any.
+        If `start` is in a gap, they begin after it. They end before the next gap, so the result contains none.
         """
         firsts = self._firsts
         border, end = self.next, len(firsts)
@@ -215,7 +215,7 @@ class LogIndex:
         return self._sent_ms[self._start] if self._start < len(self._sent_ms) else None
 
     def first_since(self, time_ms: int) -> int:
-        """The first message sent at or after that time; where the log ends if there is none."""
+        """The first message sent at or after that time; the end of the log if there is none."""
         return self._first_at(bisect_left(self._sent_ms, time_ms, self._start))
 
     def end_of_age(self, cutoff_ms: int, most: int) -> int:
@@ -240,7 +240,7 @@ class LogIndex:
         return self._firsts[place] if place < len(self._firsts) else self.next
 
     def memory_bytes(self) -> int:
-        """What the columns occupy."""
+        """The memory that the columns use."""
         return 32 * len(self._firsts)
 
     # -- the snapshot ----------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ class LogCapture:
         self._stop = stop
         self._base = base
         self.moved: dict[int, int] = {}
-        """Where batches lay that were copied elsewhere since, by number."""
+        """The old positions of batches that were copied since, by number."""
 
     def parts(self, batches: int) -> Iterator[LogColumns]:
         """The columns, so many batches at a time."""

@@ -1,4 +1,4 @@
-"""What is remembered of the groups that read a retained log; `log_groups` decides, records change it."""
+"""The state of the groups that read a retained log. `log/groups.py` decides; records change it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.queue.log.group_assignment import reader_of
 
 
 class GroupImage(msgspec.Struct, frozen=True, array_like=True):
-    """A group as the snapshot holds it."""
+    """A group in the form of a snapshot."""
 
     name: str
     offset: int
@@ -22,7 +22,7 @@ class GroupImage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ReaderGroup:
-    """Where a group goes on and who belongs to it."""
+    """The offset and the members of a group."""
 
     __slots__ = (
         "_reader",

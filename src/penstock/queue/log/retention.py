@@ -1,8 +1,8 @@
-"""Cleaning up a retained log: by age and by bytes, whole batches, and never what the settings promise.
+"""Removes old batches of a retained log, by age and by bytes, and never what the settings promise to keep.
 
-A message stays while it is younger than `retention_ms` and among the newest `retain_bytes`. A batch goes when all of
-it is beyond one of the two. Going is looked at in slots, as retention is everywhere: later than it might, never
-earlier.
+A message stays while it is younger than `retention_ms` and among the newest `retain_bytes`. A batch is removed when all of
+it is beyond one of the two limits. Times are rounded to slots, as everywhere in retention: removal may be late, never
+early.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BATCHES_AT_ONCE = 100_000
 
 
 def cut_due(partition: Partition) -> int | None:
-    """When the log is next to be looked at."""
+    """The time of the next check for old batches."""
     log = partition.log
     if log is None:
         return None
@@ -30,7 +30,7 @@ def cut_due(partition: Partition) -> int | None:
 
 
 def cut(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """What nothing promises any more is gone from the log."""
+    """Removes the batches that no setting promises to keep."""
     log, settings = partition.log, partition.settings
     if log is None or not len(log):
         return []

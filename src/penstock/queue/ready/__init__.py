@@ -1,1 +1,1 @@
-"""Which ready message is next: lanes by priority, turns between groups, order by time."""
+"""Chooses the next ready message: lanes by priority, turns between groups, order by time."""

@@ -1,11 +1,11 @@
 """Groups: their names, and strict order inside each (FIFO).
 
-The rule of a FIFO group in one sentence: what may be delivered is the longest ready prefix of its messages
-that are not gone. So nothing is ever delivered past a predecessor that is out, delayed or on its way to a
-dead-letter queue, and one stuck group holds up nobody but itself.
+The rule of a FIFO group: the longest ready prefix of its remaining messages may be delivered. So no message is delivered
+before a predecessor that is leased, delayed or moving to a dead-letter queue, and a blocked group delays only itself.
 
-Queues ordered by time add: while none of its messages is out. There no two consumers ever have messages of one
-group. On a FIFO queue they may, as with SQS: a message that comes back before those that were received after it.
+On queues ordered by time, in addition, none of the group's messages may be leased. So two consumers never have messages of
+one group at the same time. On a FIFO queue they may, as with SQS, if a message comes back before those that were received
+after it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPACT_AT_LEAST = 64
 
 
 class GroupNames:
-    """Numbers for group names, for as long as a message of the group lives. 0 is "no group"."""
+    """Numbers for group names, kept as long as a message of the group lives. 0 means "no group"."""
 
     def __init__(self) -> None:
         self._page_rows = limits.PAGE_ROWS
@@ -144,7 +144,7 @@ class GroupNames:
 
 
 def pages_up_to(last: int, rows: int) -> dict[int, range]:
-    """Pages of a table whose rows are numbered without gaps, and 0."""
+    """The pages of a table whose rows are numbered from 0 without gaps."""
     return {page: range(page * rows, (page + 1) * rows) for page in range(last // rows + 1)}
 
 
@@ -159,7 +159,7 @@ class _Group:
         """Everything before it is gone."""
         self.gone = 0
         self.reach = 0
-        """What is out lies before this place; looked at only when a message comes back before its successors."""
+        """All leased messages are before this position; used only when a message comes back before its successors."""
         self.queued = False
 
     def trim(self, chunks: dict[int, Chunk]) -> int:
@@ -198,7 +198,7 @@ class _Group:
 
 
 class FifoGroups:
-    """The ready order of a strict queue: groups take turns, each gives its ready prefix."""
+    """The ready order of a strict queue: groups take turns, and each delivers its ready prefix."""
 
     def __init__(self, table: MessageTable, *, exclusive: bool = False) -> None:
         self._table = table
@@ -240,7 +240,7 @@ class FifoGroups:
         self._check(departures)
 
     def _check(self, numbers: Iterable[int]) -> None:
-        """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""
+        """Gives a turn to each group whose first message is ready; forgets empty groups."""
         chunks, pages = self._table.chunks, self._groups.pages
         if self.capture is not None:
             numbers = list(numbers)
@@ -261,7 +261,7 @@ class FifoGroups:
                 self._groups.pop(number)
 
     def may_give(self) -> bool:
-        """Whether any group has its turn; where none has, ready messages wait for others before them."""
+        """Whether any group has its turn; if none has, ready messages wait for their predecessors."""
         return bool(self._turns or self._chosen)
 
     def choose(self, budget: Budget) -> Runs:
@@ -332,7 +332,7 @@ class FifoGroups:
         self._chosen = []
 
     def went_out(self, runs: Runs) -> None:
-        """Messages are out that nobody chose here."""
+        """Notes messages that were leased without being chosen here."""
         for number in self._table.count_groups(runs):
             group = self._groups.get(number)
             if group is not None:

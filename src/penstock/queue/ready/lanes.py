@@ -1,9 +1,9 @@
-"""Lanes: which ready message is next. One lane a priority; in a lane, fair turns between groups.
+"""Lanes: which ready message is next. Each priority has a lane; in a lane, groups take fair turns.
 
-A lane finds plain ready messages by looking for their state byte in the lowest chunk that may hold one, so a
-receive costs the same whatever waits behind. Messages with a group wait in their group, and groups and the
-plain messages take turns, so a noisy group cannot starve the quiet ones. What is chosen here changes nothing:
-the caller writes a record, and applying the record is what moves messages out of READY.
+A lane finds plain ready messages by searching for their state byte in the lowest chunk that may have one. So a receive
+costs the same for any backlog. Messages with a group wait in their group. Groups and the plain messages take turns, so a
+busy group cannot starve the others. Choosing changes nothing: the caller writes a record, and only applying that record
+moves messages out of READY.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Lane:
         self._chunks: list[int] = []
         self._listed: set[int] = set()
         self._groups: NumberMap[list[int]] = NumberMap()
-        """What may be ready of each group; a group is here as long as it has a turn."""
+        """Messages of each group that may be ready; a group is here as long as it has a turn."""
         self._entries = 0
         """Sequence numbers in all groups, those included that are no longer ready."""
         self._turns: deque[int] = deque()
@@ -159,7 +159,7 @@ class Lane:
                 if not budget.take_one(chunks[sequence >> CHUNK_BITS].sizes[sequence & CHUNK_MASK]):
                     break
                 chosen.append(sequence)
-            while heap and heap[0] == sequence:  # once more for each time it became ready again
+            while heap and heap[0] == sequence:  # once for each time it became ready
                 heappop(heap)
         self._entries -= before - len(heap)
         if not heap:
@@ -176,7 +176,7 @@ class Lanes:
         self._carry: dict[int, float] = {}
         self._chosen: Runs = []
         self.ahead: list[Ahead] = []
-        """Messages that came late and go first, oldest first; `late_heads` keeps the list."""
+        """Late messages that are served first, oldest first; `late_heads` keeps the list."""
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready; their state bytes say in which lanes, with or without a group."""
@@ -209,10 +209,10 @@ class Lanes:
             self.add(run)
 
     def departed(self, departures: Mapping[int, int]) -> None:
-        """Nothing to keep: nobody waits for another's end."""
+        """Nothing to do: no message waits for the end of another."""
 
     def may_give(self) -> bool:
-        """What is ready can be chosen: nobody waits for another's end."""
+        """Ready messages can always be chosen: none waits for the end of another."""
         return True
 
     def choose(self, budget: Budget) -> Runs:
@@ -223,7 +223,7 @@ class Lanes:
         return self._chosen
 
     def _choose_ahead(self, budget: Budget) -> Runs:
-        """Late messages that are ready. Alone: until they are leased, the lanes would find them once more."""
+        """The ready ones among the late messages, alone: until they are leased, the lanes would find them a second time."""
         table = self._table
         while self.ahead and not table.is_alive((self.ahead[0][1], self.ahead[0][2])):
             del self.ahead[0]
@@ -243,7 +243,7 @@ class Lanes:
         self._chosen = []
 
     def went_out(self, runs: Runs) -> None:
-        """Nothing to keep: nobody waits for another's end."""
+        """Nothing to do: no message waits for the end of another."""
 
     def _choose(self, budget: Budget) -> Runs:
         """Higher priorities first, each lane by its weight."""
@@ -269,7 +269,7 @@ class Lanes:
         return runs
 
     def _quotas(self, waiting: list[int], messages: int) -> dict[int, int]:
-        """Shares of the messages by weight; what a share falls short of or exceeds is settled the next time."""
+        """The number of messages for each weight; a shortage or excess is balanced the next time."""
         ready = self._table.ready_by_priority
         weights = limits.PRIORITY_WEIGHTS
         total = sum(weights[p] for p in waiting)

@@ -1,4 +1,4 @@
-"""Late messages of a sorted queue that are still here, batch by batch, found by the numbers of their messages."""
+"""Late messages of a sorted queue that are still here, by batch, found by their sequence numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.model.runs import Runs
 
 
 class LateBatch(NamedTuple):
-    """Late messages of one batch that are still here, and how late they are."""
+    """The late messages of one batch that are still here, and their lateness."""
 
     runs: Runs
     lateness: Lateness
 
 
 class LateBatches(AgedMap[int, LateBatch]):
-    """By the first sequence number of the batch, rising."""
+    """All of them, by the first sequence number of the batch, rising."""
 
     __slots__ = ("_firsts", "_span")
 
@@ -36,7 +36,7 @@ class LateBatches(AgedMap[int, LateBatch]):
         self._firsts.setdefault(key // self._span, []).append(key)
 
     def pop(self, key: int) -> LateBatch | None:
-        """Nothing of a batch is here any more."""
+        """Removes a batch of which nothing is here any more."""
         batch = super().pop(key)
         if batch is not None:
             firsts = self._firsts[key // self._span]

@@ -1,8 +1,8 @@
-"""Late messages of a best-effort queue: older than what was handed out already, so they are served first.
+"""Late messages of a best-effort queue: older than messages that were delivered already, so they are served first.
 
-Only batches that carry their producers' stamps take part. The newest stamp handed out is known to the batch: a batch
-counts with its oldest message as soon as any of it is leased, so nothing is called late that is not. And none counts as
-later than it arrived, so a producer whose clock is ahead does not make everybody else late.
+Only batches with their producers' stamps take part. The newest delivered stamp is known to the batch: as soon as any
+message of a batch is leased, its oldest message counts as delivered, so a message is never wrongly called late. No stamp
+counts as later than its arrival, so a producer whose clock is ahead does not make the messages of others late.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SWEEP_AT_LEAST = 512
 
 
 class LateHeads:
-    """What a partition knows of the stamps of its messages, if they have any."""
+    """The stamps of a partition's messages, if they have any."""
 
     def __init__(self, table: MessageTable, ahead: list[Ahead]) -> None:
         self._table = table
@@ -32,7 +32,7 @@ class LateHeads:
         self.sweep_at = _SWEEP_AT_LEAST
 
     def sent(self, first: int, count: int, stamp_us: int, *, late: bool) -> None:
-        """A batch is being sent whose oldest message has this stamp; it is not in the table yet."""
+        """Notes a batch that is being sent and whose oldest message has this stamp; it is not in the table yet."""
         if len(self._firsts) > self.sweep_at:
             self._sweep()
         if late:
@@ -62,7 +62,7 @@ class LateHeads:
             self._served(runs)
 
     def _served(self, runs: Runs) -> None:
-        """Who was at the head once is like all others, should it come back. What is leased mostly stands in front."""
+        """Removes leased messages from the head, so they are ordinary if they come back. They are usually at the front."""
         left = count_of(runs)
         kept: list[Ahead] = []
         place = 0
@@ -80,7 +80,7 @@ class LateHeads:
     # -- the snapshot ----------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[array[int], array[int], array[int]]:
-        """First messages, ends and stamps of batches. Columns only grow at their end, or are given up for others."""
+        """First messages, ends and stamps of batches. These columns only grow at their end, or are replaced."""
         return self._firsts, self._ends, self._stamps
 
     def load(self, firsts: bytes, ends: bytes, stamps: bytes) -> None:

@@ -1,12 +1,12 @@
-"""The window of a queue ordered by its producers' stamps: who waits in it, who may leave, and who came too late.
+"""The window of a queue ordered by its producers' stamps: which messages wait, which may leave, and which came too late.
 
-Messages in the window are HELD. A `Sorted` record lets them out: they become ready, in the order of their stamps,
-which from then on is the order of their groups. What is gone or on its way by then is passed over. Messages that
-moved in from another queue were in order once and are late for good, so they do not enter the window: they are ready
-at once, behind everything that was let out and before everything that waits, in the order in which they moved.
+Messages in the window are HELD. A `Sorted` record releases them: they become ready, in the order of their stamps, which is
+then the order of their groups. Messages that are gone or moving by then are skipped. Messages that moved in from another
+queue were in order before and would all be late now, so they do not enter the window. They are ready at once, after
+everything that was released and before everything that waits, in the order in which they moved.
 
-Late messages never enter it either: `Sent.late` says how many of a batch there are, and `MoveStarted` sends them to
-`<queue>.late` right after. Should only the first of these records survive a crash, `stray` finds them.
+Late messages never enter the window either. `Sent.late` contains their number, and `MoveStarted` sends them to
+`<queue>.late` right after. If a crash keeps only the first of these records, `stray` finds them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SortedOrder:
             self._window = WindowSorter(0, 0)
         self.late = LateBatches()
         self._unsent: dict[int, None] = {}
-        """Those of them that may not be on their way yet; none but these need to be looked at for that."""
+        """The late messages that may not be moving yet; only these must be checked."""
         self.configure(settings)
 
     def configure(self, settings: QueueSettings) -> None:
@@ -134,7 +134,7 @@ class SortedOrder:
         return now_ms + max(0, -(-(due_us - now.earliest_us) // 1_000))
 
     def due_through(self, now_ms: int, clock: Clock, most: int) -> int | None:
-        """What the record of letting out says, about so many batches or a few more; None where nothing may leave."""
+        """The time up to which the window releases about so many batches; None if none may leave."""
         if self._causal is not None:
             return self._causal.due_through(now_ms * 1_000, most)
         assert self._window is not None
@@ -151,7 +151,7 @@ class SortedOrder:
         return emitted.runs if emitted is not None else []
 
     def close(self, through_us: int) -> Runs:
-        """Nothing at or below a time is taken in any more; returns what leaves because of it."""
+        """Closes the window at a time: messages at or below it are refused from now on. Returns the messages that leave."""
         if self._window is None:
             return []
         emitted = self._window.close(through_us)
@@ -190,12 +190,12 @@ class SortedOrder:
                 self.late.replace(first, batch._replace(runs=rest))
 
     def lateness_of(self, first: int) -> Lateness | None:
-        """What is known of the late messages of the batch that begins with this sequence number."""
+        """The lateness of the batch that begins with this sequence number."""
         batch = self.late.get(first)
         return batch.lateness if batch is not None else None
 
     def stray(self, table: MessageTable, most: int | None = None) -> list[LateBatch]:
-        """Late messages that are not on their way: a crash or a full journal came between. `most`: looks at no more batches."""
+        """Late messages that do not move yet, after a crash or a full journal. `most`: the number of batches to examine."""
         found: list[LateBatch] = []
         for first in list(islice(self._unsent, most)):
             batch = self.late.get(first)
@@ -226,7 +226,7 @@ class SortedOrder:
 
     @property
     def tables(self) -> list[AgedMap[int, Any]]:
-        """What tells a capture of its changes."""
+        """The tables that tell a capture about their changes."""
         return [self.late, *(self._causal.tables if self._causal is not None else ())]
 
     def load(self, window: SorterImage | None, causal: CausalImage | None, late: Iterable[LateRow]) -> None:

@@ -1,11 +1,11 @@
-"""Who is served next when several queues are received from together: each by its weight, none left out.
+"""Which queue is served next when several queues are received from together: by weight, without starving any.
 
-Every message that a queue gives moves the queue ahead by a step, the smaller the greater its weight, and the
-queue that is least far ahead is next. So what queues with messages give follows their weights, and the one that
-waits longest is always the next in turn. A queue without messages is not waited for and saves nothing up.
+Every message that a queue delivers moves the queue ahead by a step; the step is smaller the greater its weight. The queue
+that is least far ahead is next. So queues with messages deliver in proportion to their weights, and the queue that waits
+longest is always next. A queue without messages is not waited for, and saves nothing up.
 
-Invariants: no queue is behind (all places are 0 or more); while two queues always have messages, what they have
-given, each divided by its weight, differs by no more than one message of each.
+Invariants: all positions are 0 or more. While two queues always have messages, the numbers of messages that they have
+delivered, each divided by its weight, differ by at most one message of each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WeightedSet = tuple[tuple[int, int], ...]
 
 
 class WeightedTurns:
-    """How far each queue of a set is ahead of the one that is least far."""
+    """How far each queue of a set is ahead of the last one."""
 
     __slots__ = ("_ahead", "_steps", "_weights")
 
@@ -91,7 +91,7 @@ class WeightedTurns:
         return left
 
     def turn_order(self) -> list[int]:
-        """The queues in the order of their turns: where room runs out, those who had least come first."""
+        """The queues in the order of their turns: if room runs out, the queues that had least come first."""
         return sorted(range(len(self._ahead)), key=lambda index: (self._ahead[index], self._steps[index]))
 
     def served(self, given: Sequence[int], more: Sequence[bool]) -> None:
@@ -105,7 +105,7 @@ class WeightedTurns:
 
 
 class TurnsInUse:
-    """The shares of every set of queues that is received from, whoever receives; the sets unused longest are forgotten."""
+    """The turns of every set of queues that is received from, shared by all receivers; the longest unused sets are forgotten."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = limits.RECEIVE_SETS_REMEMBERED if most is None else most

@@ -1,4 +1,4 @@
-"""A partition built from the pages of a snapshot, a few at a time, as they come."""
+"""Builds a partition from the pages of a snapshot, a few at a time, as they arrive."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from penstock.replication.primary_secondary.core.epochs import EpochHistory
 
 
 class Builder:
-    """Takes the bytes of a state in pieces of any size, and builds what is whole.
+    """Takes the bytes of a state in pieces of any size, and builds from the complete pages.
 
-    Raises `msgspec.DecodeError` or `ValueError` on anything that is no state.
+    Raises `msgspec.DecodeError` or `ValueError` on anything that is not a state.
     """
 
     def __init__(self, *, elsewhere: bool = False) -> None:
@@ -42,7 +42,7 @@ class Builder:
 
     @property
     def begun(self) -> Partition | None:
-        """What is built so far."""
+        """The partition as far as it is built."""
         return self._partition
 
     def feed(self, data: bytes | memoryview) -> None:
@@ -100,7 +100,7 @@ class Builder:
     # -- pages -----------------------------------------------------------------------------------------------
 
     def _add_checked(self, page: Page | first_images.FirstProducers) -> None:
-        """Whoever takes a state in has two kinds of errors to expect, also where pages do not fit together."""
+        """Adds pages, and raises only these two kinds of errors, also if pages do not fit together."""
         try:
             self._add(page)
         except (LookupError, OverflowError) as error:
@@ -167,7 +167,7 @@ class Builder:
                 self._add_ordered(partition, page)
 
     def _add_ordered(self, partition: Partition, page: Page) -> None:
-        """What only queues with stamps have, or those that are followed."""
+        """Adds the parts that only queues with stamps or a lifecycle log have."""
         sorting, table = partition.sorting, partition.table
         match page:
             case pages.Waiting(runs) if sorting is not None:
@@ -247,7 +247,7 @@ class Builder:
 
 
 def _join_order(partition: Partition, chunk: Chunk) -> None:
-    """Who is next follows from the columns, but for what the stamps of producers say."""
+    """Restores the ready order; it follows from the columns, except for the stamps of producers."""
     base = chunk.number << CHUNK_BITS
     for match in states.RUNS_LIVING.finditer(chunk.states):
         groups = chunk.groups[match.start() : match.end()] if chunk.groups is not None else None

@@ -1,8 +1,8 @@
-"""A capture: a partition as it was after one record, made a few pages at a time while records go on being applied.
+"""A capture: a partition as it was after one record, made a few pages at a time while further records are applied.
 
-What is small or packed is copied when the capture begins. Columns that only grow are kept as they are, with their length.
-Everything else is pages, which are imaged before they change (`model/page_capture.py`). So the pages that come out show the
-state at one index, whatever happens meanwhile, and no step takes long. Without a capture none of this costs anything.
+Small and packed parts are copied when the capture begins. Columns that only grow are kept, with their length. Everything
+else is pages, which are copied before they change (`model/page_capture.py`). So all pages show the state at one index, and
+no step takes long. Without a capture this costs nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COLUMN_BYTES = 64
 
 
 class Capture:
-    """The state of a partition as of now; `step` until `is_done`, then `buffers` is all of it."""
+    """The state of a partition at this moment; call `step` until `is_done`, then `buffers` has all of it."""
 
     def __init__(self, partition: Partition, *, exact: bool = False) -> None:
         """`exact`: nothing changes until it is done, so that another capture may be under way; equal states are to
@@ -60,7 +60,7 @@ class Capture:
         return most
 
     def close(self) -> None:
-        """Ends the capture, done or not; the partition goes on without it."""
+        """Ends the capture, complete or not; the partition continues without it."""
         self._steps.close()
         for table, before in self._tables:
             table.capture = before
@@ -73,7 +73,7 @@ class Capture:
 
 
 class Captured(Protocol):
-    """A table that tells its capture what is about to change."""
+    """A table that tells its capture before it changes."""
 
     capture: Any
 
@@ -97,7 +97,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     rows = limits.PAGE_ROWS
     table, log, heads, lifecycle = partition.table, partition.log, partition.late_heads, partition.lifecycle
 
-    many_attempts = table.many_attempts  # a purge goes on with another
+    many_attempts = table.many_attempts  # a purge continues with another one
 
     def image(chunk: Chunk) -> bytes:
         return encode_page(messages_of(chunk, many_attempts))
@@ -215,7 +215,7 @@ def _cut(rows: list[Row]) -> Iterator[list[Row]]:
 
 
 def _even(parts: Iterable[list[Row]], page: Callable[[list[Row]], Page]) -> Iterator[Step]:
-    """Rows of about the same size, so many a page wherever they come from."""
+    """Pages with a fixed number of rows, for rows of about the same size."""
     most = limits.PAGE_ROWS
     rows: list[Row] = []
     for part in parts:

@@ -1,7 +1,7 @@
-"""A chunk as a page of a snapshot and back.
+"""Encodes a chunk as a page of a snapshot, and decodes it.
 
-Columns that hold one value throughout are written as that value, so a long backlog of equal messages costs a few bytes
-a chunk.
+A column with one value throughout is written as that value, so a long backlog of equal messages costs a few bytes for each
+chunk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""States of versions 1 and 2, one document each: read, and turned into pages. Nothing writes them any more."""
+"""Reads states of versions 1 and 2, one document each, and turns them into pages. No version writes them any more."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StoredImage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class HeadsImage(msgspec.Struct, frozen=True, array_like=True):
-    """Stamps of a best-effort queue."""
+    """The stamps of a best-effort queue."""
 
     newest_us: int
     firsts: bytes
@@ -74,7 +74,7 @@ class SortedImage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartitionImage(msgspec.Struct, array_like=True):
-    """Everything of a partition."""
+    """The whole partition."""
 
     version: int
     partition_id: int

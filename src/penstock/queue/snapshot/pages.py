@@ -1,10 +1,10 @@
-"""The state of a partition as a sequence of pages: their kinds, and how they lie one behind the other.
+"""The state of a partition as a sequence of pages: the kinds of pages, and their layout.
 
     0xDD, pages + 4 as u32 | 3, 0, "", {"needs": 2} | page, page, ...        each page 0xC6, size as u32, msgpack
 
-All of it is one msgpack array, so that a program that knows versions 1 and 2 only finds a document in it that says what it
-needs, and refuses it with that reason. A page is small enough to be made and read between two requests. Tables come
-in any number of pages, in their order. The first page is the head; chunks come before everything that looks at messages.
+The whole is one msgpack array. So a program that knows only versions 1 and 2 finds a document that says what it needs, and
+refuses it with that reason. A page is small enough to be made or read between two requests. A table has any number of
+pages, in order. The first page is the head; chunks come before all pages that refer to messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Column = tuple[int, bytes]
 
 
 class Head(msgspec.Struct, array_like=True, tag=1):
-    """Everything that is one value."""
+    """All single values."""
 
     partition_id: int
     name: str
@@ -87,7 +87,7 @@ class Messages(msgspec.Struct, array_like=True, tag=2):
 
 
 class Leases(msgspec.Struct, array_like=True, tag=3):
-    """Leases, by number."""
+    """Leases by number."""
 
     rows: list[LeaseRow]
 
@@ -143,7 +143,7 @@ class Duplicates(msgspec.Struct, array_like=True, tag=11):
 
 
 class Origins(msgspec.Struct, array_like=True, tag=12):
-    """Messages that moved in from a queue."""
+    """Messages that moved in from another queue."""
 
     source_id: int
     runs: Runs
@@ -169,7 +169,7 @@ class Moves(msgspec.Struct, array_like=True, tag=15):
 
 
 class Overdue(msgspec.Struct, array_like=True, tag=16):
-    """Messages on their way that expire should they come back."""
+    """Moving messages that expire if they come back."""
 
     runs: Runs
 
@@ -187,7 +187,7 @@ class Readers(msgspec.Struct, array_like=True, tag=18):
 
 
 class Waiting(msgspec.Struct, array_like=True, tag=19):
-    """What waits in the window of a `clock` queue."""
+    """The contents of the window of a `clock` queue."""
 
     runs: list[RunImage]
 
@@ -211,7 +211,7 @@ class Late(msgspec.Struct, array_like=True, tag=22):
 
 
 class Order(msgspec.Struct, array_like=True, tag=23):
-    """What was let out of the window, by group, in the order of letting out. Some of it may be gone."""
+    """Messages that were released from the window, by group, in the order of release. Some of them may be gone."""
 
     rows: list[tuple[int, bytes]]
 
@@ -284,12 +284,12 @@ PAGE_HEADER_BYTES = _BINARY.size
 
 
 def prefix(pages: int) -> bytes:
-    """What stands before so many pages."""
+    """The bytes before so many pages."""
     return _ARRAY.pack(0xDD, pages + _BEFORE_PAGES) + _NEEDS
 
 
 def encode_page(page: Page) -> bytes:
-    """A page as it lies behind others."""
+    """A page with its header."""
     data = _encoder.encode(page)
     return _BINARY.pack(0xC6, len(data)) + data
 
@@ -310,7 +310,7 @@ def page_count(data: bytes | bytearray | memoryview) -> int:
 
 
 def page_size(data: bytes | bytearray | memoryview, offset: int) -> int:
-    """The size of the page whose header is at `offset`; raises `ValueError` where there is none."""
+    """The size of the page whose header is at `offset`; raises `ValueError` if there is no header."""
     kind, size = _BINARY.unpack_from(data, offset)
     if kind != 0xC6:
         raise ValueError(f"there is no page at offset {offset} of a state")

@@ -1,4 +1,4 @@
-"""The table of producers as a snapshot has it."""
+"""The table of producers in the form of a snapshot."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A partition as bytes and back, all at once: everything that records made, nothing that can be derived.
+"""A partition as bytes and back, in one step: everything that records made, nothing that can be derived.
 
-How the bytes are made a few pages at a time is in `capture`, how they are read so in `building`, what they are in `pages`.
+`capture` makes the bytes a few pages at a time, `building` reads them, and `pages` defines them.
 """
 
 from __future__ import annotations

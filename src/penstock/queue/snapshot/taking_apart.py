@@ -1,7 +1,7 @@
-"""Takes a state apart that is no longer used, a little at a time: to free a million rows at once takes half a second.
+"""Frees an unused state in small steps: to free a million rows at once takes half a second.
 
-Only containers are emptied, those that are large and those in which such are. Columns are one object each and go with what
-holds them. The state must be nobody's any more: whoever still looks at it finds it empty.
+Only containers are emptied: large ones, and those that contain large ones. A column is one object and is freed with its
+container. The state must have no user any more, because a user would find it empty.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from penstock.queue.state.lease import Lease
 ROWS_AT_ONCE = 512
 """So many rows are freed in a step."""
 _FEW = 64
-"""A container with no more rows goes with the one that it is in."""
+"""A container with at most so many rows is freed with the container around it."""
 _BYTES_OF_A_ROW = 1_024
 """The columns of a chunk weigh what so many bytes each do: to give back large pieces of memory takes its time."""
 _PACKAGES = ("penstock.queue.", "penstock.ordering.", "penstock.model.")
 _NOT_ITS_OWN = "_table"
-"""Under this name tables keep the messages of their partition, which may go on without them."""
+"""Under this name tables refer to the messages of their partition, which may still be in use."""
 _ROWS_WITH_ROWS = (PendingRuns, ReaderGroup, Lane)
 """Rows of tables that hold many rows themselves."""
 
@@ -57,9 +57,7 @@ def taken_apart(roots: Sequence[object]) -> Iterator[None]:
         while taken:
             row = taken.pop()
             weight = _weight(row)
-            if weight <= _FEW or isinstance(
-                row, Lease | Chunk
-            ):  # of a lease somebody may be handing the runs over
+            if weight <= _FEW or isinstance(row, Lease | Chunk):  # a hand-over may use the runs of a lease
                 freed += weight
             elif isinstance(row, dict | list | deque | set):
                 left.append(row)

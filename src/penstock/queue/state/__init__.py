@@ -1,1 +1,1 @@
-"""What a partition remembers: columns of messages, leases, timers, deduplication, producers. Records change it."""
+"""The state of a partition: columns of messages, leases, timers, deduplication, producers. Only records change it."""

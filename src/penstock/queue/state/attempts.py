@@ -1,7 +1,7 @@
-"""Receive attempts: which lease a receive was served with, so that asking again gives the same messages again.
+"""Receive attempts: the lease that each receive got, so that a repeated receive gets the same messages.
 
-Changed only when a record is applied, and forgotten by the time in records, so that every replica remembers the
-same. An attempt whose whole lease ended by time is forgotten with it: asking again is then a fresh receive.
+Attempts change only when a record is applied, and are forgotten by the time in records, so every replica remembers the
+same. An attempt whose whole lease ended by time is forgotten with it: a repeated receive is then a new one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from penstock.queue.state.deduplication import FORGOTTEN_AT_ONCE
 
 
 class Attempt(NamedTuple):
-    """A receive that was served."""
+    """A receive that got messages."""
 
     lease: int
     messages: int
     """How many it was served with."""
     ended: int
-    """Those of them whose lease ended by time."""
+    """The number of them whose lease ended by time."""
     until_ms: int
 
 
@@ -52,7 +52,7 @@ class AttemptTable:
         self._by_lease[attempt.lease] = identifier
 
     def lease_ended(self, lease: int, messages: int) -> None:
-        """So many messages of a lease came back because its time was over."""
+        """Notes that so many messages of a lease came back because its time was over."""
         identifier = self._by_lease.get(lease)
         attempt = self.rows.get(identifier) if identifier is not None else None
         if identifier is None or attempt is None:
@@ -64,7 +64,7 @@ class AttemptTable:
             self.rows.replace(identifier, attempt._replace(ended=ended))
 
     def forget_lease(self, lease: int) -> None:
-        """Whoever asks anew gets a fresh receive: the lease's messages were never seen, or who has them resumed it."""
+        """A repeated receive is a new one from now on: the messages were never seen, or their holder resumed the lease."""
         identifier = self._by_lease.get(lease)
         if identifier is not None:
             self._drop(identifier)

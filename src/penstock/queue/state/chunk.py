@@ -1,7 +1,7 @@
 """A chunk: the columns of 4,096 neighbouring messages.
 
-A waiting message costs 1 byte of state, 4 of size and its share of 10 bytes a batch for the position; the
-other columns are made only when something first needs them.
+A waiting message costs 1 byte of state, 4 of size and its share of 10 bytes a batch for the position. The other columns
+are created when they are first needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE_SHIFT = 32
 
 
 class Chunk:
-    """Columns, indexed by sequence number & CHUNK_MASK. A piece is the part of a batch that lies in the chunk."""
+    """The columns, indexed by sequence number & CHUNK_MASK. A piece is the part of a batch that lies in the chunk."""
 
     __slots__ = (
         "attempts",
@@ -143,14 +143,14 @@ class Chunk:
         return file
 
     def count_files(self) -> None:
-        """Counts the living pieces per file anew."""
+        """Counts the living pieces of each file again."""
         self.files = {}
         for _, position in self.living_pieces(None):
             file = position >> FILE_SHIFT
             self.files[file] = self.files.get(file, 0) + 1
 
     def living_pieces(self, files: set[int] | None) -> list[tuple[int, int]]:
-        """(piece, position) of every living piece that lies in one of the files (None: in any)."""
+        """(piece, position) of every living piece in one of the files (None: in any)."""
         found = []
         starts, states = self.starts, self.states
         for piece, position in enumerate(self.positions):
@@ -168,7 +168,7 @@ class Chunk:
         return self.states.count(0, low, high) != high - low
 
     def relocate(self, piece: int, new: int) -> None:
-        """A living piece lies at another position now."""
+        """Changes the position of a living piece."""
         self._lose_piece(piece)
         file = new >> FILE_SHIFT
         self.files[file] = self.files.get(file, 0) + 1
@@ -181,7 +181,7 @@ class Chunk:
         return self.positions[piece], end
 
     def memory_bytes(self) -> int:
-        """What the columns occupy."""
+        """The memory that the columns use."""
         size = 600 + len(self.states) + 4 * len(self.sizes) + 2 * len(self.starts) + 8 * len(self.positions)
         if self.attempts is not None:
             size += len(self.attempts)

@@ -1,7 +1,7 @@
-"""What was sent before: deduplication ids, and messages that moved in; batches of producers are in `producers`.
+"""What was sent before: deduplication ids, and messages that moved in. Batches of producers are in `producers`.
 
-Three tables and one for the cluster, one promise: the same thing sent twice is stored once (I3). All of them are changed only when a
-record is applied, and forget by the time in that record, so every replica remembers the same.
+Three tables, and one more in a cluster, keep one promise: the same thing sent twice is stored once (I3). All of them
+change only when a record is applied, and forget by the time in that record, so every replica remembers the same.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def row_of(sequence: int, until_ms: int) -> int:
 
 
 def sequence_and_until(row: int) -> tuple[int, int]:
-    """What `row_of` put together."""
+    """Splits what `row_of` combined."""
     return (row & _LOW) - _MIDDLE, row >> _BITS
 
 
 class Claim(NamedTuple):
-    """Whose an id is."""
+    """The partition that owns an id."""
 
     owner: int
     version: int
@@ -47,7 +47,7 @@ class IdClaims:
         self.rows: AgedMap[bytes, Claim] = AgedMap()
 
     def get(self, identifier: bytes, now_ms: int) -> Claim | None:
-        """Whose an id is, while that lasts."""
+        """The owner of an id, while the claim lasts."""
         found = self.rows.get(identifier)
         return found if found is not None and now_ms < found.until_ms else None
 
@@ -60,14 +60,16 @@ class IdClaims:
 
 
 class DeduplicationWindow:
-    """Deduplication ids and the message each named first, for as long as the window lasts."""
+    """Deduplication ids and the message that each named first, for as long as the window lasts."""
 
     def __init__(self) -> None:
         self.rows: AgedMap[bytes, int] = AgedMap()
-        """Until when, above 64 bits, and the number of the message; below 0 the id is barred, by a claim of that version
-        of another partition. One number, because the collector does not look at numbers: a million pairs take it 30 ms."""
+        """The end of the window, above 64 bits, and the number of the message. Below 0 the id is barred, by a claim of
+        another partition with that version. It is one number because the garbage collector does not visit numbers: a
+        million pairs take it 30 ms.
+        """
         self.claims = IdClaims()
-        """In a cluster: to which partition of the queue ids belong whose home this one is."""
+        """In a cluster: the partitions of the queue that own the ids whose home is this partition."""
         self.known_from = 0
         """Messages below this number may have lost their ids early: by a purge, by another length of the window. Not in snapshots: of
         messages from before one it is not known."""
@@ -112,8 +114,9 @@ class DeduplicationWindow:
             self.known_from = sequence + 1
 
     def forget(self, now_ms: int, added: int) -> None:
-        """Drops ids whose window is over, oldest first, after so many were added; the others go with what is added later. That they
-        are over is known of all of them."""
+        """Drops ids whose window is over, oldest first. After so many additions only some are dropped, and the others later;
+        `get` already ignores them.
+        """
         self.rows.pop_while(lambda row: row >> _BITS <= now_ms, FORGOTTEN_AT_ONCE + 2 * added)
 
     def clear(self, end: int) -> AgedMap[bytes, int]:
@@ -131,8 +134,8 @@ class DeduplicationWindow:
 class OriginTable:
     """Messages that moved in from other queues, until their source knows that they arrived.
 
-    Afterwards a request that was sent before that is known by its place: the epoch of the source's primary, and a number that
-    rises while it leads.
+    After that, a request that was sent before is recognized by its place: the epoch of the source's primary, and a number
+    that rises while it leads.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""Deduplication ids over several partitions: at an id's home who may store it, at the partition itself whether it did.
+"""Deduplication ids over several partitions: the home of an id knows its owner, the owner knows whether the id was stored.
 
-The home of an id says to which partition it belongs. The window of that partition says whether it was stored, as on a
-single node. A claim that came to nothing (whoever made it died, or was refused) is taken over by another partition in two
-steps: the id is *barred* from the first, unless it was stored meanwhile, and then claimed anew at its home. Everything is on
-record, so it survives whoever leads the partitions. ADR 20 says why nothing can be stored twice.
+The home of an id says which partition owns it. The window of that partition says whether it was stored, as on a single
+node. If the sender of a claim died or was refused, another partition takes the id over in two steps: the id is *barred* at
+the first partition, unless it was stored meanwhile, and then claimed again at its home. All of this is in records, so it
+survives failovers. ADR 20 proves that no id is stored twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Claims(NamedTuple):
 def claim(
     partition: Partition, ids: Sequence[bytes], owners: Sequence[int], instead_of: Sequence[int], now_ms: int
 ) -> Decision[Claims]:
-    """At the home of ids: gives those to the partitions that want them which are free, or whose claim is replaced."""
+    """At the home of ids: gives an id to the partition that wants it if it is free, or if its claim is replaced."""
     _check(ids, owners, instead_of)
     version = partition.number_of_record()
     answer = Claims([], [])
@@ -58,7 +58,7 @@ def claim(
 def find(
     partition: Partition, ids: Sequence[bytes], versions: Sequence[int], now_ms: int, *, lift: bool
 ) -> Decision[list[int]]:
-    """At a partition with claims: the numbers of messages with these ids; those that are not there are barred, or let in."""
+    """At the owning partition: the numbers of messages with these ids. Ids that are not stored are barred, or allowed again."""
     _check(ids, versions, versions)
     found: list[int] = []
     changed: list[bytes] = []
@@ -84,7 +84,7 @@ def _bar_ms(partition: Partition) -> int:
 
 
 def refuse_barred(name: str) -> PenstockError:
-    """What a send is told whose id was given to another partition while it was on its way."""
+    """The error for a send whose id was given to another partition meanwhile."""
     return PenstockError(
         ErrorCode.OVERLOADED,
         f"queue {name!r} was sent the same deduplication id in another group at the same time; try again",

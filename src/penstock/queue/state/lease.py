@@ -1,7 +1,7 @@
-"""A lease: what one receive handed out and is still out, and when each of it ends.
+"""A lease: the messages that one receive leased and that are not settled, and the end of each.
 
-A lease may have thousands of runs, each with an end of its own, and be settled in thousands of requests. So a little is taken out, or
-put in, where it lies: a search and the move of a piece of memory. Only where much changes all runs are gone through.
+A lease may have thousands of runs with different ends, and be settled in thousands of requests. So a small change is made
+in place: a search and the move of a piece of memory. Only a large change goes through all runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Part = tuple[int, Runs]
 """(until, runs): the messages of a lease that end together."""
 
 _FEW = 32
-"""Runs are gone through where there are no more, or where more than one in so many changes."""
+"""All runs are visited if there are no more than this, or if more than one in so many changes."""
 _BEHIND_ALL = 1 << 64
 
 Piece = tuple[int, int, int]
@@ -25,7 +25,9 @@ Piece = tuple[int, int, int]
 
 
 class Lease:
-    """The runs of a lease, sorted and disjoint. Runs of the same end that touch are one, so that equal leases are alike."""
+    """The runs of a lease, sorted and disjoint. Adjacent runs with the same end are one, so that equal leases have equal
+    forms.
+    """
 
     __slots__ = ("_ends", "_runs", "_runs_by_end", "at_ms", "is_own", "until_ms")
 
@@ -35,7 +37,7 @@ class Lease:
         """When all of it ends, unless there are several ends."""
         self._runs = runs
         self.is_own = False
-        """Whether nobody else has the lists of runs and ends, so that they may be changed."""
+        """Whether the lists of runs and ends belong to this lease alone, so that they may be changed."""
         self._ends: list[int] | None = None
         """The end of each run, where there are several ends."""
         self._runs_by_end: Counter[int] | None = None
@@ -78,7 +80,7 @@ class Lease:
         return until_ms in self._runs_by_end
 
     def ended(self, now_ms: int) -> Runs:
-        """What has ended by now."""
+        """The messages whose lease has ended by now."""
         if self._ends is None:
             return self.runs() if self.until_ms <= now_ms else []
         return normalized(
@@ -184,7 +186,7 @@ class Lease:
         self._runs_by_end.update(ends)
 
     def _join_ends(self) -> None:
-        """Where all ends have become the same, they are kept once."""
+        """If all ends have become equal, keeps the end once."""
         if self._runs_by_end is not None and len(self._runs_by_end) <= 1:
             self.until_ms = next(iter(self._runs_by_end), self.until_ms)
             self._ends = self._runs_by_end = None
@@ -208,7 +210,7 @@ class Lease:
         return pieces
 
     def _set(self, pieces: Iterable[Piece]) -> None:
-        """Begins anew with these, in order."""
+        """Replaces the contents by these runs, in order."""
         runs: Runs = []
         ends: list[int] = []
         for first, count, until_ms in pieces:

@@ -1,4 +1,4 @@
-"""Leases: which runs are out, until when. A lease is an entry, whatever the number of its messages.
+"""Leases: which runs are leased, and until when. A lease is one entry for any number of messages.
 
 Invariant: a message in state LEASED belongs to exactly one lease here, and every run here is LEASED.
 """
@@ -34,7 +34,9 @@ class LeaseTable:
         """Every end of every lease; those of leases that are gone stay until they come up or are too many."""
 
     def begin_epoch(self, epoch: int) -> None:
-        """Numbers go on in the epoch's own range: those of a lost lease, which somebody may hold a receipt of, never come back."""
+        """Moves to the number range of the epoch, so that the numbers of lost leases, for which receipts may exist, are never
+        used again.
+        """
         self.next = max(self.next, first_of_epoch(epoch))
 
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
@@ -78,7 +80,9 @@ class LeaseTable:
             del self._pages[number // self._page_rows]
 
     def remove_from(self, owners: Iterable[tuple[int, Run]]) -> None:
-        """Takes messages out of the leases that hold them, for the rare end that comes from elsewhere; (lease, run) by rising runs."""
+        """Removes messages from the leases that hold them, for the rare end that is no settlement; (lease, run) by rising
+        runs.
+        """
         found: dict[int, Runs] = {}
         for number, run in owners:
             runs = found.setdefault(number, [])
@@ -137,7 +141,7 @@ class LeaseTable:
         return list(found.items())
 
     def clear(self) -> None:
-        """Nothing is out any more; numbers go on."""
+        """Removes all leases; numbers continue."""
         self._pages = {}
         self._ends = SweptHeap(self._is_live)
 

@@ -1,4 +1,4 @@
-"""What of a partition is on its way to other queues: it is neither ready here nor gone until the target has it."""
+"""Messages of a partition that move to other queues. They are neither ready here, nor gone until the target has them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Numbers by number, packed: 12 bytes an entry and some room, where a dictionary takes 120.
+"""A map from numbers to numbers, packed: 12 bytes an entry and some space, where a dictionary takes 120.
 
-Entries lie sorted in blocks, so that a lookup is two bisections, and entering or leaving moves a few kilobytes at most.
+Entries are sorted in blocks. A lookup is two bisections, and adding or removing an entry moves a few kilobytes at most.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The recent batches of producers, so that a batch sent again is answered and not stored again (I3).
+"""The recent batches of producers, so that a repeated batch is answered and not stored again (I3).
 
-Packed columns, all of them bounded: so many producers, so many batches of one producer, so many batches of all of them
-together. Where all together have too many, the producer that has most gives up its lowest number: each keeps its newest
-batches, however many others send. A number that is no longer remembered is refused, because nobody can tell whether it
-was stored; so of every producer the highest of those numbers is kept.
+Packed columns with three limits: the number of producers, of batches of one producer, and of all batches. When the total
+is too large, the producer with the most batches loses its lowest number: each producer keeps its newest batches, however
+many the others send. A number that is no longer remembered is refused, because it may have been stored or not. So the
+highest forgotten number of every producer is kept.
 
-Producers that are idle for long are forgotten. Of a long pause between two batches of the partition only the first minute counts: where
-a clock was set forward, all of them would be idle at once. A table that is full goes by the clock, so that it takes in others.
+Producers that are idle for long are forgotten. Only the first minute of a long pause between two batches of the partition
+counts: otherwise all would be idle when a clock is set forward. A full table goes by the clock, so that it can accept new
+producers.
 
-Changed only when a record is applied, and in the same way everywhere: all replicas have the same columns. A *row* is a
-batch, a *slot* is a producer. Rows of a producer are chained by rising numbers, 0 ends a chain; slots are in rings, by
-their last use and by how many rows they have.
+It changes only when a record is applied, so all replicas have the same columns. A *row* is a batch, a *slot* is a producer. Rows of
+a producer are chained by rising numbers, and 0 ends a chain. Slots are in rings, by their last use and by their number of rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RECENT = 1_024
 _FORGOTTEN_AT_ONCE = 16
 _COMPACT_AT_LEAST = 4_096
 _COMPACT_SHARE = 32
-_PACK_BYTES = 320  # what the duplicates of a batch take beside their numbers
+_PACK_BYTES = 320  # what the duplicates of a batch take besides their numbers
 _KINDS = "QQQQIIQQQIIHIIIIQIQI"  # of the columns, in the order of the snapshot
 COLUMNS = len(_KINDS)
 
@@ -83,7 +83,7 @@ class ProducerTable:
         self._recent: dict[int, int] = {}
         """Slots of producers that sent lately: most lookups end here."""
         self._duplicates: OrderedDict[int, bytes] = OrderedDict()
-        """By row: what was left out of the batch as duplicates, oldest first."""
+        """By row: the duplicates that were left out of the batch, oldest first."""
         self._duplicates_bytes = 0
 
     def __len__(self) -> int:
@@ -92,9 +92,9 @@ class ProducerTable:
     # -- asking ----------------------------------------------------------------------------------------------
 
     def find(self, producer: int, number: int) -> StoredBatch | Literal["new", "unknown", "nothing"]:
-        """The batch as it was stored; `new` where it was not, `unknown` where it cannot be told any more.
+        """The batch as it was stored; `new` if it was not stored, `unknown` if that is no longer known.
 
-        `nothing`: every message of it had been sent before, and which those were is no longer remembered.
+        `nothing`: every message of it had been sent before, and it is no longer known which messages those were.
         """
         slot = self._recent.get(producer) or self._find(producer)
         if not slot or number > self._numbers[self._highest[slot]]:
@@ -289,7 +289,7 @@ class ProducerTable:
         return held.bit_length() == self._top and self._is_full()
 
     def _is_full(self) -> bool:
-        # There are more rows than producers, so that somebody has two of them, and everybody keeps one.
+        # There are more rows than producers, so some producer has two of them, and every producer keeps one.
         return self.batches >= max(limits.PRODUCER_BATCHES_PER_QUEUE, limits.PRODUCERS_PER_QUEUE + 1)
 
     def _new_row(self) -> int:
@@ -353,14 +353,14 @@ class ProducerTable:
         )
 
     def restore(self, producer: int, last_ms: int, forgotten: int, batches: list[Batch]) -> None:
-        """Takes in a producer that used the table last of all."""
+        """Adds a producer as the most recent user of the table."""
         slot = self._enter(producer & _MASK, min(forgotten + 1, _MASK))
         self._last_ms[slot] = last_ms
         for batch in batches:
             self._keep(slot, batch)
 
     def _compact(self) -> None:
-        """Hardly anything is left of many rows. Everybody does this after the same record."""
+        """Copies the columns when most rows are unused. All replicas do this after the same record."""
         kept = list(self.producers())
         self._reset()
         for row in kept:

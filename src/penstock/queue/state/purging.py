@@ -1,7 +1,7 @@
-"""A purge of all messages: one step, however many there are, and whatever they are waiting for.
+"""A purge of all messages in one step, for any number and any state of messages.
 
-Tables are not emptied but replaced by new ones. Those that were there are given to whoever frees them, and a capture that is
-under way goes on with them. Messages that are on their way to another queue stay, and what belongs to them.
+Tables are not emptied but replaced by new ones. The old tables are freed later, and a running capture continues with them.
+Messages that move to another queue stay, and so does everything that belongs to them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.queue.state.timers import SlotTimers
 
 
 class Purgeable(Protocol):
-    """What a purge changes of a partition."""
+    """The parts of a partition that a purge changes."""
 
     table: MessageTable
     leases: LeaseTable
@@ -83,7 +83,7 @@ def goes_at_once(partition: Purgeable) -> bool:
 
 
 def _order_moving(partition: Purgeable) -> list[object]:
-    """Groups and the order begin anew with what is on its way; returns those that there were."""
+    """Rebuilds groups and order from the moving messages; returns the old ones."""
     before, table = partition.groups, partition.table
     given_up: list[object] = [before, partition.order]
     partition.groups, partition.order = GroupNames(), partition.new_order()

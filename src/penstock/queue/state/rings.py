@@ -1,6 +1,6 @@
-"""Rings through two packed columns: lists in which a place is put at the end, or taken out, in one step.
+"""Rings in two packed columns: lists in which an item is appended or removed in one step.
 
-A ring goes through the place that begins it, so that an empty one is that place alone.
+A ring includes the place that begins it, so an empty ring is that place alone.
 """
 
 from __future__ import annotations

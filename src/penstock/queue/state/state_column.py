@@ -1,4 +1,4 @@
-"""What messages of one batch differ in: their state bytes, by priority, group or delay, and their times to live."""
+"""The values in which messages of one batch differ: their state bytes, by priority, group or delay, and their times to live."""
 
 from __future__ import annotations
 

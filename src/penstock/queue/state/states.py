@@ -1,8 +1,8 @@
-"""The state byte of a message, and the tables that change a whole run of them in one step.
+"""The state byte of a message, and the tables that change a whole run of bytes in one step.
 
-High bit: the message has a group. Next three bits: the state. Low four bits: the priority. Keeping all three
-in one byte lets `bytes.find` look for the next ready message of a priority, and one `bytes.translate` move a
-run from state to state while each message keeps its priority and group flag.
+High bit: the message has a group. Next three bits: the state. Low four bits: the priority. With all three in one byte,
+`bytes.find` finds the next ready message of a priority, and one `bytes.translate` moves a run from state to state while
+each message keeps its priority and group flag.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ONE_MORE = bytes([*range(1, MANY + 1), MANY])
 """Adds one receive."""
 
 ONE_LESS = bytes([0, *range(MANY)])
-"""Takes one receive away; what had many must be looked up instead."""
+"""Takes one receive away; a full counter must be looked up instead."""
 
 
 def _runs_in(*states: int) -> re.Pattern[bytes]:

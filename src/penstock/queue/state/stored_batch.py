@@ -1,4 +1,4 @@
-"""How a producer's batch was answered, and the duplicates of a batch packed into bytes."""
+"""The answer to a producer's batch, and the duplicates of a batch packed into bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class StoredBatch(msgspec.Struct, frozen=True):
-    """How a producer's batch was answered: enough to answer it again."""
+    """What is needed to answer a producer's batch again."""
 
     first: int
     count: int

@@ -1,8 +1,8 @@
-"""The message table of a partition: counts, and the run operations on its chunks; looking is in `message_view`.
+"""The message table of a partition: counts, and the operations on runs in its chunks. Reading is in `message_view`.
 
-Nothing here decides; callers say which runs move into which state, and the table keeps the columns, the
-counts and the living pieces per file in step. Runs of one message, which FIFO queues are full of, have a way of
-their own in every loop: without slices and calls a lease takes 0.3 µs instead of 1.4, a burial 1.1 instead of 3.
+Nothing here decides. Callers say which runs change into which state, and the table updates the columns, the counts and the
+living pieces of each file. Runs of one message, which FIFO queues have many of, take a separate path in every loop:
+without slices and calls a lease takes 0.3 µs instead of 1.4, a burial 1.1 instead of 3.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from penstock.queue.state.states import LEASED, MANY, PRIORITY_BITS, READY, STAT
 Place = tuple[int, int, int]
 """(position, chunk, piece) of a piece of a batch; of a batch in the retained log (position, its number, -1)."""
 PAUSE: Place = (-1, 0, -1)
-"""Nothing was found for a while: whoever looks may do something else first."""
+"""The search found nothing for a while: the caller may do something else first."""
 CHUNKS_AT_ONCE = 4_096
 
 
 class MessageTable(MessageView):
-    """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is.
+    """The messages [1, next) of a partition; removed messages cost nothing once their chunk is removed.
 
-    Numbers may have gaps of any size: there are no chunks in them, and nothing goes through numbers one by one.
+    Numbers may have gaps of any size: there are no chunks in them, and no code visits numbers one by one.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class MessageTable(MessageView):
         self.bytes = 0
         self.files: dict[int, int] = {}
         self.emptied: list[int] = []
-        """Files in which nothing of this partition lives any more; whoever owns files takes them from here."""
+        """Files in which nothing of this partition lives any more; the owner of the files takes them from here."""
         self.many_attempts: dict[int, int] = {}
         self.capture: PageCapture[Chunk, bytes] | None = None
 
@@ -69,7 +69,7 @@ class MessageTable(MessageView):
                 self.capture.before(number)
             if chunk is None:
                 chunk = self.chunks[number] = Chunk(number)
-                if index:  # the chunk starts in the middle: what was before is gone
+                if index:  # the chunk starts in the middle: its earlier messages are gone
                     chunk.states += bytes(index)
                     chunk.sizes.frombytes(bytes(4 * index))
             take = min(count - done, CHUNK_MESSAGES - index)
@@ -174,7 +174,7 @@ class MessageTable(MessageView):
         self.counts[LEASED] += leased
 
     def note_lease(self, runs: Iterable[Run], number: int) -> None:
-        """The messages are out under a lease, from a snapshot or anew."""
+        """Notes that the messages are leased, from a snapshot or newly."""
         for run in runs:
             for chunk, start, stop in self.pieces(run):
                 chunk.note_lease(start, stop, number)
@@ -246,9 +246,9 @@ class MessageTable(MessageView):
             self.files[file] -= pieces
 
     def purge(self, kept: Collection[int]) -> tuple[int, dict[int, Chunk]]:
-        """All messages are gone but those that are moving, all of which are in the chunks `kept`.
+        """Removes all messages except the moving ones, which are all in the chunks `kept`.
 
-        Returns how many went, and the chunks that were there: those that are not kept go without a look at their messages.
+        Returns their number, and the old chunks. Chunks that are not kept go without a visit to their messages.
         """
         before, chunks, self.chunks = self.messages, self.chunks, {}
         last = self.next >> CHUNK_BITS  # more may come into it
@@ -352,7 +352,7 @@ class MessageTable(MessageView):
                 yield PAUSE
 
     def relocate(self, number: int, piece: int, old: int, new: int) -> None:
-        """If the piece of a chunk still lives at the old position, it lies at the new one now."""
+        """Changes the position of a piece of a chunk if it is still the old one."""
         chunk = self.chunks.get(number)
         if chunk is None or piece >= len(chunk.positions) or chunk.positions[piece] != old:
             return
@@ -371,5 +371,5 @@ class MessageTable(MessageView):
         return self.capture
 
     def memory_bytes(self) -> int:
-        """What the columns occupy."""
+        """The memory that the columns use."""
         return sum(chunk.memory_bytes() for chunk in self.chunks.values())

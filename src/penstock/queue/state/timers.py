@@ -1,7 +1,7 @@
-"""Timers over runs of messages, in slots: a slot is one entry however many messages end in it.
+"""Timers for runs of messages, in slots: a slot is one entry for any number of messages that end in it.
 
-Times are rounded up to the slot, so nothing fires early, and at most a slot late. Asking what is due changes
-nothing that a snapshot holds: only records do, so that every replica keeps the same timers.
+Times are rounded up to the slot, so a timer never fires early, and at most one slot late. Asking what is due changes
+nothing that a snapshot contains. Only records do, so every replica has the same timers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Swept = tuple[int, int]
 
 
 class SlotRow(NamedTuple):
-    """The runs of a slot as they were: the list may have grown since, by new runs and in its last one."""
+    """The runs of a slot as they were: since then the list may have new runs, and its last run may have grown."""
 
     slot: int
     runs: Runs
@@ -49,7 +49,7 @@ class SlotRow(NamedTuple):
 
 
 class SlotTimers:
-    """Runs by the slot in which they are due. A run may be stale when it fires; the caller looks at states."""
+    """Runs by the slot in which they are due. A run may be outdated when it fires; the caller checks the states."""
 
     def __init__(self, swept: Swept = (0, 0)) -> None:
         self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
@@ -59,7 +59,7 @@ class SlotTimers:
         self._count = 0
         self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
         self.swept = swept
-        # Which slots to look at next; each slot is in exactly one of these.
+        # The slots to examine next; each slot is in exactly one of these.
         self._next: SweptHeap[int] = SweptHeap(self._is_next)
         self._due: dict[int, None] = {}
         """In the order in which they became due."""
@@ -85,7 +85,7 @@ class SlotTimers:
             self._next.push(slot)
 
     def _is_next(self, slot: int) -> bool:
-        """Whether a slot is there that nobody has looked at."""
+        """Whether there is a slot that was not examined yet."""
         page = self._pages.get(self._key(slot))
         return page is not None and slot in page and slot not in self._due and slot not in self._passed
 
@@ -126,7 +126,7 @@ class SlotTimers:
         return normalized(run for slot in self._due for run in self._pages[self._key(slot)][slot])
 
     def pass_over(self) -> None:
-        """Nothing of what is due is left: not worth a record, and not worth looking at again."""
+        """Notes that nothing of what is due is left: it needs no record, and is not examined again."""
         self._passed.update(self._due)
         self._due = {}
 
@@ -166,7 +166,7 @@ class SlotTimers:
         return next(key for key in chain(range(page + 1, _PAGES), range(page + 1)) if key in pages)
 
     def _sweep_page(self, key: int, alive: Alive, turn: int) -> int:
-        """Says how much there was to look at."""
+        """Sweeps one page and returns how much it examined."""
         if self.capture is not None:
             self.capture.before(key)
         page = self._pages[key]
@@ -224,9 +224,9 @@ def _rows(page: dict[int, Runs]) -> list[SlotRow]:
 
 
 class SentTimes:
-    """When messages were sent, to a slot: rising times and the first sequence number of each.
+    """When messages were sent, in slots: rising times and the first sequence number of each.
 
-    Columns only ever grow at their end; what is given up goes with the whole column. So a capture keeps the column.
+    Columns only grow at their end, and are replaced as a whole. So a capture can keep the column.
     """
 
     def __init__(self) -> None:
@@ -234,7 +234,7 @@ class SentTimes:
         self._firsts = array("Q")
         self._start = 0
         self._passed = 0
-        """Marks before this one were looked at when they were due, and nothing was left to expire."""
+        """Marks before this one were examined when they were due, and nothing was left to expire."""
         self.sweep_at = _SWEEP_AT_LEAST
 
     def add(self, sent_ms: int, first: int) -> bool:
@@ -267,7 +267,7 @@ class SentTimes:
         return self._times[index] if index < len(self._times) else None
 
     def forget_before(self, sequence: int) -> None:
-        """Marks whose messages are all before `sequence` are no longer needed."""
+        """Drops marks whose messages are all before `sequence`."""
         firsts = self._firsts
         while self._start + 1 < len(firsts) and firsts[self._start + 1] <= sequence:
             self._start += 1

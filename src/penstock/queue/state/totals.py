@@ -1,4 +1,4 @@
-"""What a partition counts, from its first message on."""
+"""The counters of a partition, since its first message."""
 
 from __future__ import annotations
 

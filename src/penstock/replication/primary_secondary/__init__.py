@@ -1,1 +1,1 @@
-"""One replica of a partition leads, the others follow: epochs, commitment, catching up."""
+"""One replica of a partition leads, the others follow: epochs, commits, catching up."""

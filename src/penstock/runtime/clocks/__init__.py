@@ -1,1 +1,1 @@
-"""The clocks of the machine, and how wrong they can be."""
+"""The clocks of the machine, and their maximum errors."""

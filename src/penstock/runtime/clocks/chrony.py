@@ -1,9 +1,9 @@
-"""Asks chrony how wrong the wall clock can be, over its monitoring protocol on the loopback interface.
+"""Asks chrony for the maximum error of the wall clock, over its monitoring protocol on the loopback interface.
 
-Chrony's own manual gives the bound: the clock is off by no more than what is still to be corrected, the root
-dispersion and half the root delay. Tracking data is open to every local user on UDP port 323 (`cmdport`), so this
-needs neither its command-line program nor a right to its socket. The layout is version 6 of its `candm.h`, which
-chrony has spoken since 2.2 (2015).
+Chrony's manual gives the bound: the error is at most the remaining correction, plus the root dispersion, plus half the
+root delay. Every local user can read the tracking data on UDP port 323 (`cmdport`), so this needs neither chrony's
+command-line program nor a right to its socket. The layout is version 6 of its `candm.h`, which chrony has used since 2.2
+(2015).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The real clock: wall time in milliseconds that never steps back, within the process and behind what is on record.
+"""The real clock: wall time in milliseconds that never goes back, within the process and behind recorded times.
 
-Forward steps of the system's clock are taken over at once. After a step backward time goes on at nine tenths
-of its pace until the system's clock has caught up: leases end a little late meanwhile, never early, and
-nothing stands still.
+Forward steps of the system's clock are taken over at once. After a step backward time runs at nine tenths of its pace
+until the system's clock has caught up: meanwhile leases end a little late, never early, and nothing stops.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class WallClock:
         self._last_monotonic_ns = monotonic_ns()
 
     def begin_after(self, last_ms: int) -> None:
-        """Time goes on after what an earlier process wrote down, though the system's clock was set back since."""
+        """Continues after the time that an earlier process recorded, even if the system's clock was set back since."""
         self._last_ns = max(self._last_ns, last_ms * 1_000_000)
 
     def now_ms(self) -> int:
@@ -40,7 +39,7 @@ class WallClock:
 
 
 def wall_ms() -> int:
-    """What the clock on the wall shows, which may step back: signatures are compared with it."""
+    """The wall clock, which may go back; signatures are compared with it."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,4 +1,8 @@
-"""Reads how wrong the wall clock can be from the ClockBound daemon's shared memory (`ordering/clockbound_page.py`)."""
+"""Reads the maximum error of the wall clock from ClockBound's shared memory (version 2 of its protocol).
+
+The daemon writes the bound about once a second, with the monotonic time at which it held and the rate at which it grows.
+Its generation is odd while it writes.
+"""
 
 from __future__ import annotations
 

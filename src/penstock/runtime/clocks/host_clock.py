@@ -1,4 +1,4 @@
-"""The computer's own clocks, and what a daemon that keeps them right has to be able to say."""
+"""The computer's own clocks, and the interface of a daemon that synchronizes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from penstock.ordering.clock_estimator import Exchange
 from penstock.ordering.local_clock import LocalClock
 
-# Nobody bends this one; where it is missing (not on Linux), what comes nearest.
+# No program adjusts this clock; systems other than Linux lack it and use the most similar one.
 _UNBENT = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 
 
@@ -18,7 +18,7 @@ def wall_us() -> int:
 
 
 def reading_us() -> int:
-    """Microseconds of the clock that nobody corrects."""
+    """Microseconds of the clock that no program corrects."""
     return time.clock_gettime_ns(_UNBENT) // 1000
 
 
@@ -26,15 +26,15 @@ LOCAL_CLOCK = LocalClock(wall_us, reading_us)
 
 
 class HostClockError(Exception):
-    """The daemon is not there, or does not know the time; says which."""
+    """The daemon is not running, or does not know the time; the message says which."""
 
 
 class HostClock(Protocol):
-    """A daemon that keeps the wall clock right and knows how wrong it can be."""
+    """A daemon that synchronizes the wall clock and knows its maximum error."""
 
     @property
     def name(self) -> str:
-        """What the setting calls it."""
+        """The name in the setting."""
         ...
 
     def read(self) -> Exchange:

@@ -1,7 +1,7 @@
-"""The node's clock: its own timeline, or what chrony or ClockBound know, asked in the background.
+"""The node's clock: its own timeline, or chrony or ClockBound, which are read in the background.
 
-The node asks for the interval of true time as often as it likes; that reads two clocks and never waits. A host's
-daemon is asked by a thread of its own, once a second; in between its bounds part at the stated drift.
+The node asks for the interval of true time as often as it likes; that reads two clocks and never waits. A separate thread
+reads the host's daemon once a second; in between the bounds diverge at the configured drift.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JOIN_SECONDS = 2.0
 
 
 class NodeClock:
-    """What a node knows of true time; `interval` is for the event loop's thread alone."""
+    """The node's knowledge of true time; only the event loop's thread may call `interval`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class NodeClock:
 
     @property
     def source(self) -> str:
-        """Where the time comes from: `own`, `chrony` or `clockbound`."""
+        """The source of the time: `own`, `chrony` or `clockbound`."""
         return "own" if self._host is None else self._host.name
 
     def begin_after(self, last_us: int) -> None:
@@ -63,12 +63,12 @@ class NodeClock:
             self._watch = _Watch(self._host, self._arrived, self._refresh_seconds)
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stops reading."""
         if self._watch is not None:
             self._watch.stop()
 
     def learn(self, exchange: Exchange) -> None:
-        """The host's daemon has said the time."""
+        """The host's daemon has returned the time."""
         self._arrived.append(exchange)
 
     def interval(self) -> ClockInterval | None:
@@ -90,7 +90,7 @@ class NodeClock:
 
 
 class _Watch:
-    """The thread that asks."""
+    """The thread that reads."""
 
     def __init__(self, host: HostClock, arrived: deque[Exchange], refresh_seconds: float) -> None:
         self._host = host
@@ -122,9 +122,9 @@ class _Watch:
 
 
 def open_clock(source: ClockSource, drift_ppm: int = DRIFT_PPM) -> NodeClock:
-    """The clock that a setting names; `auto` takes ClockBound or chrony where they know the time by now.
+    """The clock that a setting names; `auto` uses ClockBound or chrony if they know the time now.
 
-    Whoever names a daemon that does not answer yet gets a clock that does not know the time until it does.
+    If a named daemon does not answer yet, the clock does not know the time until it does.
     """
     candidates: dict[str, HostClock] = {"clockbound": ClockBound(), "chrony": Chrony()}
     if source == "auto":

@@ -1,4 +1,4 @@
-"""The manager's word about queues that fill or should be wider: said once, and again when something of it changes."""
+"""The manager's log messages about queues that fill up or need more partitions: once, and again when a fact changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _logger = logging.getLogger(__name__)
 
 
 class CapacityLog:
-    """Remembers what was said of which queue, for as long as there is something to say."""
+    """Remembers what was logged about which queue, as long as there is a warning."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._said: dict[str, tuple[str, bool, int]] = {}
 
     def look_at_all(self) -> None:
-        """Whoever begins to manage says what there is to be said."""
+        """A new manager logs all present warnings."""
         self._said.clear()
         for name in list(self._view.capacity):
             self.look_at(name)

@@ -1,7 +1,7 @@
-"""Sends what became of messages from a node of a cluster to the log of lifecycles, wherever in the cluster that is led.
+"""Sends lifecycle rows from a node of a cluster to their log, wherever in the cluster that is led.
 
-The node is a client of its own cluster for this, through the same router as front ends; the link is made when there is
-first something to send.
+The node is a client of its own cluster for this, with the same router as front ends. The link is opened for the first
+rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from penstock.runtime.usage.internal_log import InternalLog
 logger = logging.getLogger(__name__)
 
 Outcome = Callable[[LifecycleReport, bool], None]
-"""Told of every report whether it is stored."""
+"""Called with the outcome of every report."""
 
 
 class LifecycleSender:
-    """A task for each report that is under way."""
+    """A task for each report in progress."""
 
     def __init__(self, make_link: Callable[[], ClusterLink], done: Outcome) -> None:
         self._make_link = make_link
@@ -33,7 +33,7 @@ class LifecycleSender:
         self._closed = False
 
     def send(self, report: LifecycleReport) -> None:
-        """Begins; the outcome is told later."""
+        """Starts; the outcome is reported later."""
         if self._closed:
             return
         task = asyncio.get_running_loop().create_task(self._send(report))
@@ -41,7 +41,7 @@ class LifecycleSender:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """What is under way is left to whoever leads next."""
+        """The next primary sends unfinished reports again."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -56,7 +56,7 @@ class LifecycleSender:
         stored = False
         try:
             stored = await self._log.store(report.batch)
-        except Exception:  # a report that nobody tells of would be under way for ever
+        except Exception:  # a report without an outcome would stay in progress forever
             logger.exception(
                 "lifecycle rows wait: this is a defect of Penstock; please report it with what follows"
             )

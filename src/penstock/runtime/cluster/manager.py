@@ -1,8 +1,9 @@
-"""The internal manager of a cluster over a real store: one of the nodes is elected, and writes the changes that are due.
+"""The internal manager of a cluster over a real store: one node is elected, and writes the changes that are due.
 
-It decides nothing itself. When a node may manage, when it looks and what it writes is decided in `cluster/manager/`; here it is
-carried out. A node that notices late that another was elected does no harm, because every write is on condition that the entry is
-still the one that was seen; and nothing is lost with it, because the manager keeps no plans.
+It decides nothing itself. `cluster/manager/` decides when a node may manage, when it checks the layout and what it writes;
+this module carries it out. If a node notices late that it lost the office, or two hold it for a moment, this does no harm,
+because every write is on condition that the entry is still the one that was read. Nothing is lost with a manager, because
+it keeps no plans.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _logger = logging.getLogger(__name__)
 class Manager:
     """A candidate, and the manager once elected.
 
-    `clock` tells milliseconds, from whenever; it never goes back, and runs at nine tenths of its pace or faster.
+    `clock` returns milliseconds from any origin; it never goes back, and runs at nine tenths of its pace or faster.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Manager:
         lease_seconds: float = LEASE_SECONDS,
         mirror: MetadataMirror | None = None,
     ) -> None:
-        """A `mirror` that is given stays its owner's, who has started it: every change is then heard of once for both."""
+        """The caller owns and starts a given `mirror`: then each change is received once for both."""
         self._store = store
         self._node_name = node_name
         self._clock = clock
@@ -75,7 +76,7 @@ class Manager:
 
     @property
     def view(self) -> ClusterView:
-        """What is known of the cluster, also while another one manages it."""
+        """The known layout of the cluster, also while another node manages it."""
         return self._office.view
 
     @property
@@ -113,7 +114,7 @@ class Manager:
             try:
                 self._perform(self._office.tick(self._clock()))
             except Exception:
-                # A node goes on without; another one manages the cluster after this one's lease.
+                # A node continues without it; another one manages the cluster after this one's lease.
                 _logger.exception(
                     "the cluster manager failed and restarts: this is a defect of Penstock; please report it"
                 )

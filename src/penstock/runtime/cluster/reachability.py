@@ -1,7 +1,7 @@
-"""Knocks at the nodes of a cluster before a process joins it: whoever they refuse is told so at once, instead of trying on.
+"""Connects to the nodes of a cluster before a process joins it: if they refuse it, the start fails at once with the reason.
 
-A node that cannot be reached says nothing about us. One that answers and does not know our secret, or does not take our
-certificate, never will; unless another node does take us, in which case it is that one which is wrong.
+A node that cannot be reached proves nothing. A node that answers and does not know our secret, or refuses our certificate,
+never will accept us; unless another node accepts us, because then the first one is wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def check_reachability(nodes: Iterable[NodeEntry], secret: bytes, tls: Clu
                 except HandshakeError as error:
                     refusals.append(str(error))
                 except (OSError, PenstockError):
-                    continue  # nobody is there, or nobody who can be understood
+                    continue  # no node, or none with this protocol
                 else:
                     await asyncio.wait(asking, timeout=FINISH_SECONDS)
                     return
@@ -69,7 +69,7 @@ async def _ask(place: str, secret: bytes, tls: ClusterTls | None) -> None:
 
 
 class _Nothing:
-    """After the handshake neither side says anything more."""
+    """The protocol after the handshake: neither side sends anything more."""
 
     def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
         pass

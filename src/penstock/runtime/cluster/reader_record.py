@@ -1,7 +1,7 @@
-"""The record of what readers with tickets were sent by a node: rows of usage like those of front ends, each about many reads.
+"""The usage record of readers with tickets at a node: rows like those of front ends, each about many reads.
 
-A row says what one connection was sent in up to ten seconds. Reads never wait for it: counting is adding, a row goes to the spool
-as those of front ends do, and a task hands the spool on to the log, through the node's own cluster.
+A row contains the reads of one connection in up to ten seconds. Reads never wait for it: counting is an addition, a row
+goes to the spool like those of front ends, and a task sends the spool to the log, through the node's own cluster.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from penstock.wire.read_ticket import Holder
 ACTION = "ReadLogAtNode"
 """Not `ReadLog`, of which a row is one."""
 ROW_SECONDS = 10.0
-"""What a node that is killed may leave unrecorded."""
+"""What may be unrecorded when a node is killed."""
 SPOOL_BYTES = 4 * MEBIBYTE
 
 
 class Tally:
-    """What one connection was sent since the last row about it."""
+    """What one connection was sent since its last row."""
 
     __slots__ = ("_address", "_bytes_in", "_bytes_out", "_holder", "_messages", "_since_ms")
 
@@ -47,7 +47,7 @@ class Tally:
         self._bytes_in += sum(len(frame.head) for frame in frames)
 
     def answered(self, buffers: Sequence[Buffer], now_ms: int) -> bool:
-        """What is sent; True with the first messages since the last row."""
+        """Counts an answer; True with the first messages since the last row."""
         begins = False
         for _, head, size in frames_in(buffers):
             answer = decode_answer(head)
@@ -84,7 +84,7 @@ class Tally:
 
 
 class ReaderRecord:
-    """Takes rows from the start on; they go to the log once `start` says how."""
+    """Accepts rows from the beginning; they go to the log after `start`."""
 
     def __init__(self, directory: str, node: str) -> None:
         self._collector = UsageCollector(
@@ -107,7 +107,7 @@ class ReaderRecord:
             self._collector.record(event)
 
     def totals(self) -> UsageTotals:
-        """What became of the rows so far."""
+        """The counts of rows so far."""
         return self._collector.totals()
 
     async def close(self) -> None:

@@ -1,8 +1,9 @@
-"""A node's server for readers who are no members of the cluster: a client with a ticket reads the log that the ticket is for.
+"""The port of a node for readers outside the cluster: a client with a ticket reads the log that the ticket names.
 
-`wire/reader_session.py` decides what is taken; it goes to the node as the requests of a front end do, and is answered the same way.
-A client that shows no ticket in time is cut off, and every client is when its ticket ends. A client that is cut off is told nothing:
-readers who have a front end ask that.
+The first frame is the ticket, of a fixed length; nothing else is parsed before it is verified. After it the connection
+accepts `ReadLog` of that partition and `Ping`, which go to the node like those of a front end and are answered in the same
+way. No incoming frame is longer than 512 bytes. A connection without a ticket in time is closed, and every connection is
+closed when its ticket ends. It gets no error: readers then ask their front end.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _TOO_MANY = encode_message(
 
 
 class ReaderTotals(NamedTuple):
-    """What this server has done."""
+    """The counters of the port."""
 
     readers: int
     """Connected now, with a ticket."""
     refused: int
-    """Cut off for want of a ticket, or for what they said."""
+    """Connections closed for lack of a ticket, or for an invalid frame."""
     sent_bytes: int
     """Written to readers."""
 
@@ -92,7 +93,7 @@ class ReaderServer:
             self._sent_bytes += reader.write(buffers)
 
     def close(self) -> None:
-        """Takes nobody any more and lets go of everybody."""
+        """Accepts no more connections and closes all."""
         self._closed = True
         if self._server is not None:
             self._server.close()

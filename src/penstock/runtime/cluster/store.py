@@ -60,10 +60,10 @@ async def _check_secret(store: MetadataStore, secret: bytes) -> None:
         try:
             entries = (await store.list(kind)).entries
         except StoreUnavailableError:
-            return  # it is looked at again, by whoever follows it
+            return  # followers of the store check it again
         wrong = [entry.key for entry in entries if is_wrongly_sealed(sealers[kind], *entry[:2])]
         if len(wrong) < len(entries):
-            return  # somebody shares the secret, or writes no seals
+            return  # another process shares the secret, or writes no seals
         if wrong:
             raise StrangerError(
                 f"the cluster's metadata is sealed with another secret than this process has: all of its {len(wrong)} entries below "
@@ -118,7 +118,7 @@ def cluster_secret(file: str) -> bytes:
 
 
 def cluster_certificate(config: ClusterOptions) -> ClusterTls | None:
-    """What the process shows to the others, if there is TLS between them; raises `SettingError`."""
+    """The certificate of the process for other processes, if they use TLS; raises `SettingError`."""
     try:
         return cluster_tls(config)
     except TlsError as error:

@@ -1,6 +1,6 @@
-"""Looks when a process of a cluster starts whether its metadata is guarded, and says in one line what is not.
+"""Checks when a process of a cluster starts whether its metadata store is protected, and logs one line if it is not.
 
-Who writes to the store gets at no message (what is there is sealed), but can stop the cluster.
+A writer to the store cannot read messages (its entries are sealed), but it can stop the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GUIDE = "docs/guide/cluster.md#your-etcd"
 
 
 async def why_unguarded(url: str, tls: ClusterTls | None) -> str | None:
-    """One sentence about what guards the metadata too little; None: nothing is to be said."""
+    """One sentence about missing protection; None: nothing is missing."""
     scheme, _, place = url.partition("://")
     if scheme in SCHEMES:
         hosts = [one.rpartition(":")[0].strip("[]") for one in place.partition("?")[0].split(",")]
@@ -33,7 +33,7 @@ async def why_unguarded(url: str, tls: ClusterTls | None) -> str | None:
         settings = parse_etcd_url(url)
         found = list(complaints(settings, await takes_anybody(settings)))
     except (EtcdUrlError, StoreUnavailableError):
-        return None  # whoever opens it says so
+        return None  # the caller reports it
     if not found:
         return None
     members = ", ".join(map(str, settings.endpoints))

@@ -1,7 +1,7 @@
-"""Connections between processes of a cluster, from either side: with TLS where there is a certificate, else without.
+"""Connections between processes of a cluster, from either side: with TLS if there is a certificate, else without.
 
-With TLS nothing of a stranger reaches a protocol: whoever shows no certificate of the cluster's authority is refused here,
-in one sentence of the log, before a byte of what it says is looked at.
+With TLS a connection without a certificate of the cluster's authority is refused here, with one sentence in the log,
+before a protocol reads any of its bytes.
 """
 
 from __future__ import annotations
@@ -32,52 +32,52 @@ Stream = TypeVar("Stream", bound=asyncio.Protocol)
 
 
 class Certified(Protocol):
-    """Who listens with TLS."""
+    """Listens with TLS."""
 
     @property
     def server(self) -> ssl.SSLContext:
-        """What is listened with."""
+        """The context for listening."""
         ...
 
     @property
     def plain_answer(self) -> bytes:
-        """What those are told who speak no TLS; empty: nothing."""
+        """The answer to clients without TLS; empty: none."""
         ...
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Why somebody is refused whose certificate is one of the authority's; None: it is not."""
+        """Why a certificate of the authority is refused; None: it is not."""
         ...
 
 
 class Shown(NamedTuple):
-    """What is listened with where nobody is asked for a certificate."""
+    """Listens without asking for client certificates."""
 
     server: ssl.SSLContext
     plain_answer: bytes = b""
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Nobody is, for a certificate that was not asked for."""
+        """Never refuses, because no certificate was requested."""
         return None
 
 
 class Trusting(Protocol):
-    """Who connects with TLS."""
+    """Connects with TLS."""
 
     @property
     def client(self) -> ssl.SSLContext:
-        """What the next connection is made with."""
+        """The context for the next connection."""
         ...
 
     def name_at(self, host: str) -> str:
-        """Who a server that is dialled at a host must be, if names count."""
+        """The name that a server at a host must have, if names are checked."""
         ...
 
 
 class Listener(Protocol):
-    """What listens."""
+    """A listening server."""
 
     def close(self) -> None:
-        """Takes nobody any more."""
+        """Accepts no more connections."""
         ...
 
 
@@ -107,14 +107,14 @@ async def dial(
 
 
 class Balanced(Protocol):
-    """Who takes connections that balancers pass on, and is told whose they are."""
+    """Accepts connections of balancers, and gets the clients' addresses."""
 
     def trusts(self, address: str) -> bool:
-        """Whether somebody who connects from there is believed."""
+        """Whether a header from that address is trusted."""
         ...
 
     def make(self, header: ProxyHeader) -> asyncio.Protocol:
-        """Who speaks with a client that a balancer names."""
+        """The protocol for a client that a balancer names."""
         ...
 
 
@@ -141,7 +141,7 @@ async def listen(
 
 
 class _GreetingListener:
-    """Has connections say what comes before their protocol: a balancer whose they are, everybody who they are."""
+    """Reads the bytes before the protocol: the balancer's header, and the TLS handshake."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class _GreetingListener:
             raise
 
     async def _header(self, connection: socket.socket, host: str) -> ProxyHeader | None:
-        """What a balancer says that is believed."""
+        """The header of a trusted balancer."""
         if self._balanced is None or not self._balanced.trusts(host):
             return None
         return await take_header(connection, HANDSHAKE_SECONDS)
@@ -250,7 +250,7 @@ class _GreetingListener:
         make: Callable[[], asyncio.Protocol],
         transport: asyncio.BaseTransport,
     ) -> asyncio.Protocol | None:
-        """Who speaks with somebody whose certificate is the authority's; None: it is not one of the cluster's."""
+        """The protocol for a client with a certificate of the authority; None: it is not one of the cluster's."""
         why = tls.why_refused(transport.get_extra_info("peercert"))
         if why is None:
             return make()
@@ -268,7 +268,7 @@ class _GreetingListener:
 
 
 class _CertificateCheck(asyncio.Protocol):
-    """Looks at the certificate after the handshake and before anything else, then steps aside."""
+    """Checks the certificate after the handshake and before anything else, then passes the connection on."""
 
     def __init__(self, takes: Callable[[asyncio.BaseTransport], asyncio.Protocol | None]) -> None:
         self._takes = takes

@@ -1,8 +1,9 @@
-"""The certificate with which a process of a cluster shows the others that it belongs to them, and what it asks of theirs.
+"""The certificate of a process for the other processes of its cluster, and the checks of theirs.
 
-There is one authority for a cluster, and whoever has a certificate of it belongs to the cluster. So names in certificates
-say nothing unless the operator says that they do (`cluster.tls_name`): where the authority signs for others too, all
-certificates of the cluster name the same name, and both sides look for it; or a server's names the host that was dialled.
+A cluster has one authority, and every process with a certificate of it belongs to the cluster. So names in certificates
+are ignored unless the operator requires them (`cluster.tls_name`). If the authority signs for others too, all certificates
+of the cluster contain the same name, and both sides check it; or a server's certificate names the host to which the client
+connects.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ class _Contexts(NamedTuple):
 
 
 class ClusterTls:
-    """What a process listens and connects with; raises `TlsError` where its own files do not fit together."""
+    """The TLS contexts of a process; raises `TlsError` if its own files do not match."""
 
     plain_answer: bytes = b""
-    """Strangers hear nothing."""
+    """Clients without TLS get no answer."""
 
     def __init__(
         self, certificate_file: Path, key_file: Path, authority_file: Path, name: str | None = None
     ) -> None:
         self._name = name
-        """What the others' certificates must name; None: nothing."""
+        """The name that the others' certificates must contain; None: any."""
         self._certificate_file = certificate_file
         self._key_file = key_file
         self._authority_file = authority_file
         self._current = self._load()
         self.server = self._load().server
-        """What is listened with; it stays the same object for good."""
+        """The context for listening; it stays the same object."""
         self.server.sni_callback = self._choose
         self.readers = Shown(self._load().reader)
         """The same certificate, for readers, who have tickets and need not show one."""
@@ -54,26 +55,26 @@ class ClusterTls:
 
     @property
     def client(self) -> ssl.SSLContext:
-        """What the next connection is made with."""
+        """The context for the next connection."""
         return self._current.client
 
     @property
     def authority(self) -> str:
-        """Whose certificates the cluster's processes show, in PEM form."""
+        """The authority of the cluster's processes, in PEM form."""
         return self._current.authority
 
     def name_at(self, host: str) -> str:
-        """Who a server that is dialled at a host must be, if names count."""
+        """The name that a server at a host must have, if names are checked."""
         return host if self._name is None or self._name == HOST else self._name
 
     def name_for_readers(self, host: str) -> str:
-        """The same for clients who are told with a ticket where to read; empty: names do not count."""
+        """The same for clients that get the address with a ticket; empty: names are not checked."""
         return "" if self._name is None else self.name_at(host)
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Why one who comes in with a certificate of the authority is refused nevertheless; None: it is not."""
         if self._name is None or self._name == HOST:
-            return None  # where somebody comes from says nothing of its name
+            return None  # the address of a client says nothing about its name
         names = [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]
         if any(name.lower() == self._name.lower() for name in names):
             return None
@@ -98,7 +99,7 @@ class ClusterTls:
     def _load(self) -> _Contexts:
         server = self._context(ssl.PROTOCOL_TLS_SERVER)
         server.verify_mode = ssl.CERT_REQUIRED
-        server.num_tickets = 0  # nobody comes in again without showing a certificate
+        server.num_tickets = 0  # a resumed session would skip the certificate
         client = self._context(ssl.PROTOCOL_TLS_CLIENT)
         reader = self._context(ssl.PROTOCOL_TLS_SERVER)
         reader.num_tickets = 0
@@ -131,7 +132,7 @@ class ClusterTls:
 
 
 def cluster_tls(config: ClusterOptions) -> ClusterTls | None:
-    """What a configuration says; None where it asks for no TLS. Raises `TlsError`."""
+    """The TLS of a configuration; None if it asks for none. Raises `TlsError`."""
     certificate, key, authority = (
         config.cluster_tls_certificate,
         config.cluster_tls_key,

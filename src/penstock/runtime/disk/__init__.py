@@ -1,1 +1,1 @@
-"""The disk of the machine behind the interface that storage knows."""
+"""The disk of the machine behind the interface of storage."""

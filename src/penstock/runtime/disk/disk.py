@@ -1,7 +1,7 @@
-"""The real disk: a directory of this machine behind the `Disk` interface, with the errors storage knows.
+"""The real disk: a directory of this machine behind the `Disk` interface, with the errors that storage knows.
 
-Decides nothing: it writes, reads and syncs what it is told, and says truthfully what went wrong. An open file
-may be read and written by several threads at once; closing it is for whoever knows that they are done.
+It decides nothing: it writes, reads and syncs as requested, and reports what went wrong. Several threads may read and
+write an open file at once; only a caller that knows that they are done may close it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ def _sync_folder(path: Path) -> None:
 
 
 class SpareFiles:
-    """Files that are given up where the process may open no more. A disk that cannot open a file has failed for good, and
-    everything that is a connection can come again."""
+    """File descriptors that are closed if the process can open no more. A disk that cannot open a file has failed
+    permanently, and every connection can be made again.
+    """
 
     def __init__(self, count: int = SPARE_FILES) -> None:
         self._most = count
@@ -128,7 +129,7 @@ class RealFile:
         return self._name
 
     def write_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        """Writes all buffers; goes on where the kernel stopped short."""
+        """Writes all buffers; continues after a partial write."""
         try:
             for first in range(0, len(buffers), BUFFERS_PER_CALL):
                 part = (
@@ -214,7 +215,7 @@ class RealFile:
 
 
 class RealDisk:
-    """The data directory; made when it does not exist, readable by its owner alone."""
+    """The data directory; created if it does not exist, readable by its owner alone."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).absolute()
@@ -226,7 +227,7 @@ class RealDisk:
                 _sync_folder(self.directory.parent)
 
     def lock(self) -> None:
-        """Holds for as long as the process lives or until `close`; the kernel lets go of a dead one's."""
+        """Holds until `close` or the end of the process, when the kernel releases it."""
         if self._lock is not None:
             return
         with _said_plainly(f"locking {self.directory}"):

@@ -1,4 +1,4 @@
-"""The files of spools: mapped into memory, locked by the process that has them, and for the server's own user only."""
+"""The files of spools: mapped into memory, locked by their process, and readable only by the server's own user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MappedFile:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Before the lock is gone: nobody else may find it meanwhile."""
+        """Removes it before the lock is released, so that no other process finds it."""
         self._path.unlink(missing_ok=True)
         self.close()
 
@@ -86,7 +86,7 @@ class SpoolDirectory:
 
 
 def make_private(directory: Path) -> None:
-    """Makes a directory that only its owner may look into; one that was made for others too is narrowed."""
+    """Creates a directory for its owner only; an existing one with wider rights is narrowed."""
     missing = [one for one in (directory, *directory.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
@@ -95,23 +95,23 @@ def make_private(directory: Path) -> None:
 
 def _narrow(place: Path | int, mode: int) -> None:
     if stat.S_IMODE(os.stat(place).st_mode) & 0o077:
-        with suppress(PermissionError):  # it is somebody else's, who decides
+        with suppress(PermissionError):  # another user owns it and decides
             os.chmod(place, mode)
 
 
 def _wait_for_lock(descriptor: int) -> None:
-    """Whoever looks for rings of the dead has a new file for the moment it takes to see that it is empty, and then lets go.
+    """A process that looks for rings of dead ones holds a new file's lock for a moment, until it sees that the file is empty.
 
-    Without the lock the next one who looks would take the ring for a dead writer's.
+    Without the lock the next process would take the ring for a dead writer's.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError:
-        return  # a file system without locks: nobody else can have one either
+        return  # a file system without locks: other processes have none either
 
 
 def _lock(descriptor: int) -> bool:
-    """False if another process has the file; a file system without locks counts as nobody."""
+    """False if another process has the file; a file system without locks counts as unlocked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Which answer belongs to which question, for many questions on one connection. Answers in, calls out; no sockets."""
+"""Assigns answers to questions, for many questions on one connection. Answers in, calls out; no sockets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Correlation:
-    """The questions of one connection that have no answer yet. Every `done` is called exactly once."""
+    """The unanswered questions of one connection. Every `done` is called exactly once."""
 
     def __init__(self, ids: RequestIds | None = None) -> None:
         self._waiting: dict[int, tuple[Answered, int]] = {}
@@ -76,7 +76,7 @@ class Correlation:
             tell(done, outcome)
 
     def _refused(self, head: Buffer) -> None:
-        """What concerns no request concerns the connection, which ends then; it is to be known why."""
+        """An error without a request concerns the connection, which then ends; the reason is logged."""
         try:
             answer = decode_answer(head)  # type: ignore[arg-type]  # any buffer will do
         except msgspec.DecodeError:

@@ -1,8 +1,8 @@
-"""Where two threads that hand the interpreter's lock to each other should run: a decision, without the system calls.
+"""Where two threads should run that pass the interpreter's lock to each other: a decision, without the system calls.
 
-On one processor the lock and all that it guards stay in one cache, and whoever lets go of it wakes nobody on another
-one. But a thread that is kept to a processor cannot flee from it: so they are kept only while they are busy, there where
-the kernel has put them, and let go as soon as somebody else takes their time.
+On one processor the lock and the data that it protects stay in one cache, and releasing it wakes no other processor. But a
+thread that is restricted to a processor cannot use another one. So the threads are restricted only while they are busy, to
+the processor where the kernel has put them, and released as soon as other programs use its time.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 BUSY_SHARE = 0.15
 """Below this share of a processor it does not matter where they run."""
 CROWDED_SHARE = 0.25
-"""Who waits longer than this share of the time for a processor that others use is let go."""
+"""If a thread waits for its processor for more than this share of the time because of other programs, it is released."""
 REST_LOOKS = 5
 """So many looks long the kernel then decides alone."""
 
 
 class Sample(NamedTuple):
-    """What the kernel says of the threads; times since they began, in nanoseconds."""
+    """The kernel's counters of the threads; times since they began, in nanoseconds."""
 
     at_ns: int
     loop_ran_ns: int
@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     partners_ran_ns: int
     """How long the other threads have run."""
     processor: int
-    """Where the event loop's thread ran last."""
+    """The processor on which the event loop's thread ran last."""
 
 
 class AffinityChoice:
@@ -39,7 +39,7 @@ class AffinityChoice:
         self._rest = 0
 
     def look(self, sample: Sample) -> bool:
-        """Whether `kept_on` has changed: to the processor to keep to, or to None to be let go."""
+        """Whether `kept_on` has changed: to the processor to use, or to None to release."""
         last, self._last = self._last, sample
         if last is None or sample.at_ns <= last.at_ns:
             return False

@@ -1,9 +1,8 @@
-"""Drives a node: hands it what arrived, runs its flushes and jobs in their threads, writes what it answers.
+"""Drives a node: hands it all input, runs its flushes and jobs in their threads, writes its answers.
 
-The node is synchronous and owned by the event loop's thread. What is done in its turns is decided in
-`backend/node/node_turns.py`; the driver sees to it that there is one turn for everything that arrived in one turn of the
-event loop. An exception out of the node means that its state can no longer be trusted: the driver says so in one sentence,
-stops touching it and reports `failure`.
+The node is synchronous and owned by the event loop's thread. `backend/node/node_turns.py` decides the work of its turns.
+The driver ensures that everything that arrived in one turn of the event loop has one turn of the node. After an exception
+of the node its state can no longer be trusted: the driver logs one sentence, stops using it and reports `failure`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from penstock.wire.frames import Frame
 logger = logging.getLogger(__name__)
 
 EXPECTED_FAILURES = (StorageError, DiskFailedError, DiskFullError)
-"""What a disk can do to a node; anything else is a defect."""
+"""Failures of a disk; any other exception is a defect."""
 INLINE_SECONDS = 0.002
 """A slower disk never holds up the loop; the cost of a hand-off does not matter there."""
 TRY_OTHER_EVERY = 64
@@ -40,13 +39,12 @@ SAMPLES = 15
 
 
 class LoneFlush:
-    """Says where the flush of a lone request runs: on the event loop's own thread, or in the flush thread.
+    """Decides where the flush of a lone request runs: on the event loop's own thread, or in the flush thread.
 
-    With one request in a turn of the loop there is nothing to overlap its flush with, and waking another thread and
-    being woken by it costs some 56 µs where a sync takes 200 to 300. On a machine whose cores were all busy it has been
-    the other way round, presumably because a thread that sleeps most of the time gets a core at once and the loop's own
-    thread waits for its turn. So the median of both is kept, and the quicker one is used. See
-    `docs/adr/0007-a-lone-request-flushes-inline.md`.
+    With one request in a turn of the loop there is nothing to overlap its flush with, and waking another thread and being
+    woken by it costs some 56 µs where a sync takes 200 to 300. On a machine whose cores were all busy it was the opposite,
+    presumably because a thread that sleeps most of the time gets a core at once and the loop's own thread waits for its
+    turn. So the median of both is kept, and the faster one is used. See `docs/adr/0007-a-lone-request-flushes-inline.md`.
     """
 
     def __init__(self) -> None:
@@ -68,7 +66,7 @@ class LoneFlush:
 
 
 class _Median:
-    """The median of the last samples: a rare stall does not move it."""
+    """The median of the last samples, which a rare stall does not change."""
 
     def __init__(self) -> None:
         self._samples: deque[float] = deque(maxlen=SAMPLES)
@@ -96,7 +94,7 @@ class Driver:
         self._clock = clock
         self._loop = loop
         self.turn = Turn(loop)
-        """Where everybody around the node puts what is to be done together."""
+        """Collects the work of a turn for all users of the node."""
         self.write = write
         self.congestion_changed = congestion_changed
         self._failed = failed
@@ -114,7 +112,7 @@ class Driver:
         self._closing = False
         self._closed = False
         self._quiet: asyncio.Future[None] | None = None
-        self.wake()  # what came due while the server was down is due now
+        self.wake()  # work that became due while the server was down is done now
 
     @property
     def congested(self) -> bool:
@@ -123,7 +121,7 @@ class Driver:
 
     @property
     def flush_thread_id(self) -> int:
-        """What the kernel calls the thread that flushes."""
+        """The kernel's id of the flush thread."""
         return self._flusher.thread_id
 
     # -- what arrives ----------------------------------------------------------------------------------------
@@ -145,7 +143,7 @@ class Driver:
         self._call(lambda: self._node.disconnected(connection, self._clock.now_ms()))
 
     def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
-        """Whole frames arrived, each of which stands for so many requests."""
+        """Handles complete frames, each of which counts as so many requests."""
         if self.failure is not None or self._closing:
             return
         node_handle, now_ms = self._node.handle, self._clock.now_ms()
@@ -264,7 +262,7 @@ class Driver:
         self._stop()
 
     def _fail(self, error: BaseException) -> None:
-        """Nothing may touch the node any more: what it would answer might not be true."""
+        """Nothing may use the node any more: its answers might be wrong."""
         if self.failure is not None:
             return
         self.failure = error

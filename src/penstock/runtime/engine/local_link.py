@@ -1,6 +1,6 @@
 """The link to a node in the same process: one of its driver's connections, without a socket.
 
-Requests go in and answers come out as they are: nothing is encoded to be decoded. A body of one piece is not copied.
+Requests and answers are passed as objects, not encoded. A body of one piece is not copied.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class LocalLink:
     def __init__(self, driver: Driver, loop: asyncio.AbstractEventLoop, name: str = "penstock") -> None:
         self._driver = driver
         self.turn = driver.turn
-        """What is done together with this node."""
+        """The turn of this node."""
         self._loop = loop
         self._waiting: dict[int, Answered] = {}
-        """Who is told of which answer."""
+        """The callbacks by request."""
         self._tickets = count(1)
         self._arrived: list[HandedAnswer] = []
         self._closed = ""

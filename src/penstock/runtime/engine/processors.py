@@ -1,7 +1,7 @@
-"""The processors of the process: those it was told to use, and the one that its busiest threads share.
+"""The processors of the process: the configured ones, and the one that its busiest threads share.
 
-Only Linux lets a thread be kept to a processor, and only where `/proc` is there can it be seen how that goes; elsewhere
-`auto` leaves everything to the kernel. See `docs/adr/0012-the-loop-and-the-flush-share-a-processor.md`.
+Only Linux can restrict a thread to a processor, and only with `/proc` can the effect be measured; elsewhere `auto` leaves
+everything to the kernel. See `docs/adr/0012-the-loop-and-the-flush-share-a-processor.md`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def use_processors(processors: Processors) -> None:
 
 
 class SharedProcessor:
-    """Keeps the event loop's thread and its partners to one processor while that is good for them."""
+    """Restricts the event loop's thread and its partners to one processor while that is faster."""
 
     def __init__(self, partners: tuple[int, ...]) -> None:
         """To be made on the event loop's thread; `partners` are ids that the kernel gave to threads."""
@@ -66,13 +66,13 @@ class SharedProcessor:
             self._look_later()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def look(self, sample: Sample | None = None) -> bool:
-        """Keeps or lets go; False where it is no longer ours to say."""
+        """Restricts or releases; False if another program has changed the processors."""
         placement = self._placement
         try:
             if not self._still_ours():

@@ -1,7 +1,7 @@
-"""The link to a node in another process: one TCP connection that is looked for again when it is lost.
+"""The link to a node in another process: one TCP connection that is reopened when it is lost.
 
-While there is no connection, and for everything that was under way when it was lost, the answer is `unreachable`:
-callers try again, and nothing piles up here.
+Without a connection, and for all requests in progress when it was lost, the answer is `unreachable`: callers try again,
+and nothing accumulates here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 GREETING_SECONDS = 5.0
 SILENT_SECONDS = 5.0
-"""A back end that says nothing for so long while something is asked is pinged; twice as long, and it is given up."""
+"""A back end that sends nothing for so long while a request is pending is pinged; after twice as long the connection is
+closed.
+"""
 OUTSTANDING_BYTES = 64 * limits.MEBIBYTE
 """Of bodies that were sent and have no answer; beyond, asking is refused as overloaded."""
 
@@ -58,10 +60,10 @@ class TcpLink:
         self._loop = loop
         self._name = name
         self._secret = secret
-        """Of the cluster: the node must prove that it knows it, and so do we; None: nobody proves anything."""
+        """The cluster's secret, which both sides must prove to know; None: no proof."""
         self._tls = tls
         self._credentials = credentials
-        """What is shown to a server that asks who is there."""
+        """The credentials for a server with users."""
         self._outstanding_bytes = outstanding_bytes
         self._correlation = Correlation()
         self._connection: FramedConnection | None = None
@@ -73,7 +75,7 @@ class TcpLink:
         self._watch: asyncio.TimerHandle | None = None
         self._liveness = Liveness()
         self._welcome: Welcome | None = None
-        """What the back end last greeted with."""
+        """The last welcome of the back end."""
         self._closed = False
 
     @property
@@ -129,7 +131,7 @@ class TcpLink:
             self._post(self._connection, Unsubscribe(ticket))
 
     def _post(self, connection: FramedConnection, request: Request) -> None:
-        """Sends a request whose answer nobody waits for."""
+        """Sends a request whose answer is ignored."""
         connection.write(self._correlation.ask(request, b"", _ignored)[1])
 
     def _refuse(self, done: Answered, error: PenstockError) -> int:
@@ -187,7 +189,7 @@ class TcpLink:
         )
 
     def _check_alive(self, connection: FramedConnection) -> None:
-        """Raises where the connection ended after its last word and before that was heeded: its end is told only once."""
+        """Raises if the connection ended after its last message and before that was handled: its end is reported only once."""
         if not connection.alive:
             raise PenstockError(ErrorCode.UNREACHABLE, self._ended_because)
 
@@ -248,7 +250,7 @@ class TcpLink:
                     {"address": self._address, "error": reason},
                 )
                 self.start()
-        # Later, because the end may be noticed in the middle of asking; what is asked meanwhile is not lost with it.
+        # Later, because the end may be noticed in the middle of a request; new requests are not lost with the connection.
         self._loop.call_soon(self._correlation.lose, reason)
         self._correlation = self._correlation.successor()
 

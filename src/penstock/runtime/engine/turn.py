@@ -1,8 +1,8 @@
 """A turn of the event loop: what arrives together is handled together, stage by stage.
 
-Sockets are read first, then all requests are handled, then the node is pumped once, then all answers are made, then all
-of them are written. Interleaved it took 10 to 16 % more CPU time a request, presumably because every system call
-leaves cold caches and branch predictors behind. See `docs/adr/0016-a-turn-goes-stage-by-stage.md`.
+Sockets are read first, then all requests are handled, then the node is pumped once, then all answers are made, then all of
+them are written. Interleaved it took 10 to 16 % more CPU time a request, presumably because every system call empties
+caches and branch predictors. See `docs/adr/0016-a-turn-goes-stage-by-stage.md`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Call = Callable[[], object]
 
 
 class Turn:
-    """Calls to be made once everything that has arrived by now is read; those that they ask for belong to it too."""
+    """Calls to make when everything that has arrived is read; calls that they add belong to the turn too."""
 
     __slots__ = ("_calls", "_is_due", "_last", "_loop", "_running")
 
@@ -33,8 +33,9 @@ class Turn:
             self._become_due()
 
     def last(self, call: Call) -> None:
-        """Calls when everything that has arrived is handled. What comes of that is still part of the turn, but for
-        another last call: it begins the next one, so that a turn ends even if its answers lead to new questions."""
+        """Calls when everything that has arrived is handled. Calls that it adds are still part of the turn, except another
+        last call: that one begins the next turn, so that a turn ends even if its answers lead to new requests.
+        """
         self._last.append(call)
         if not (self._running or self._is_due):
             self._become_due()

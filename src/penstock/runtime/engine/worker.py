@@ -1,6 +1,6 @@
-"""A thread that does one kind of blocking work, in order, and reports back to the event loop.
+"""A thread that does one kind of blocking work, in order, and reports to the event loop.
 
-It decides nothing: whether the work went well is written on the work itself, and read on the loop's thread.
+It decides nothing: the result is stored in the work itself, and read on the loop's thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Work(Protocol):
-    """Something that blocks; `run` never raises but keeps what went wrong for the loop's thread to see."""
+    """Blocking work; `run` never raises but stores errors for the loop's thread."""
 
     def run(self) -> None: ...
 
@@ -22,20 +22,20 @@ Task = TypeVar("Task", bound=Work)
 
 
 class Worker(Generic[Task]):
-    """Runs work in a thread of its own; `done(work)` is called on the loop's thread afterwards."""
+    """Runs work in its thread; `done(work)` is called on the loop's thread afterwards."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop, done: Callable[[Task], None]) -> None:
         self._loop = loop
         self._done = done
         # A SimpleQueue is a list and a lock in C: putting costs about a microsecond and wakes the thread.
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
-        # A daemon, so that a disk that hangs cannot keep a process alive that was told to stop at once.
+        # A daemon, so that a disk that hangs cannot keep a process alive that must stop at once.
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
     def thread_id(self) -> int:
-        """What the kernel calls the thread."""
+        """The kernel's id of the thread."""
         identity = self._thread.native_id
         assert identity is not None, "a thread that was started has an id"
         return identity
@@ -59,4 +59,4 @@ class Worker(Generic[Task]):
             try:
                 self._loop.call_soon_threadsafe(self._done, work)
             except RuntimeError:
-                return  # the loop is closed: nobody is left to hear of it
+                return  # the loop is closed: there is no receiver

@@ -1,1 +1,1 @@
-"""The HTTP/1.1 server of the SQS front end: bytes in, whole requests to a handler, answers out in order."""
+"""The HTTP/1.1 server of the SQS front end: bytes in, complete requests to a handler, answers out in order."""

@@ -1,4 +1,4 @@
-"""From an answer to the bytes that are sent: status line, headers, and the body uncopied where it is large."""
+"""From an answer to the bytes that are sent: status line, headers, and the body, without a copy if it is large."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for
 BODYLESS = {204, 304}
 USUAL_HEADERS = {"Content-Type", "x-amzn-RequestId", "x-amzn-query-error"}
 OWN_HEADERS = {"content-length", "date", "connection", "transfer-encoding", "keep-alive"}
-"""What the server says of itself: it alone knows."""
+"""Headers that only the server sets."""
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class Refusal(Exception):
-    """The connection cannot go on: the status and the sentence that tell its client why."""
+    """The connection must end: the status and the explanation for its client."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(status, sentence)
@@ -31,7 +31,7 @@ class Refusal(Exception):
 
 
 def plain_refusal(status: int, sentence: str) -> HttpResponse:
-    """A refusal in plain text, for where nobody dresses it."""
+    """A refusal in plain text, for where no protocol formats it."""
     return HttpResponse(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{sentence}\n".encode())
 
 

@@ -1,16 +1,16 @@
-"""One client of the HTTP server: its requests are handled side by side, its answers leave in order.
+"""One client of the HTTP server: its requests are handled in parallel, its answers leave in order.
 
-What it sends is taken as far as there is room, and held back beyond that. Every connection may have so many requests
-under way, and all together may keep so many bytes. What is too much for the one is not read from its socket for a
-while; what is too much for all is refused.
+Input is accepted as far as there is room, and held back beyond that. Every connection may have a limited number of
+requests in progress, and all together may keep a limited number of bytes. What exceeds the limit of one connection is not
+read from its socket for a while; what exceeds the common limit is refused.
 
-A client that stops sending has either only closed its half, or is gone: the network tells both the same way. It
-still gets the answers that are there and those of requests that cannot be cancelled. A request that can be
-cancelled is: a long poll must not take messages for a client that is gone, and who aborts one closes its
-connection. Over TLS there is no half: whatever is not answered by then is cancelled.
+A client that stops sending has either only closed its half, or is gone: the network does not distinguish them. It still
+gets the answers that are there and those of requests that cannot be cancelled. A request that can be cancelled is
+cancelled: a long poll must not receive messages for a client that is gone, and a client that aborts one closes its
+connection. Over TLS there is no half close: all unanswered requests are cancelled.
 
-While a connection is not read from (it has too many requests under way and sent more, or the server is held) its
-end is not seen either, until there is room again or an answer cannot be sent.
+While a connection is not read (it has too many requests in progress and sent more, or the server is held) its end is not
+noticed either, until there is room again or an answer cannot be sent.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class HttpConnection(asyncio.Protocol):
         self.reader = RequestReader(server.limits)
         self._held = HeldBytes()
         self._counted_bytes = 0
-        """What of the reader and of the held bytes is in the sum of all connections."""
+        """The part of the reader and of the held bytes that is counted for all connections."""
         self._working = False
-        """Whether a call further down the stack goes on with whatever waits."""
+        """Whether a call further down the stack continues with waiting work."""
         self.paused = False
         """Whether the socket is not read from."""
         self._deaf = False
         """Whether what arrives is thrown away."""
         self.ended = False
-        """Whether the client said that it sends nothing more."""
+        """Whether the client has closed its half."""
         self.closing = False
         self.gone = False
         self.table: Waiting | None = None
@@ -99,7 +99,7 @@ class HttpConnection(asyncio.Protocol):
         if self.closing:
             return False
         self.ended = True
-        if not self._held:  # what is held back still counts
+        if not self._held:  # held bytes still count
             self.reader.stop()
         if self.peer.secure:
             self._abandon()
@@ -162,11 +162,11 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def address(self) -> str:
-        """Where the client is."""
+        """The client's address."""
         return self.peer.address
 
     def measure_unread(self) -> int:
-        """What the client has not read; what was sent since it was asked last does not hide what it read."""
+        """Measures what the client has not read; data sent since the last measurement does not hide its progress."""
         self.unread_bytes += self.exchanges.sent_unread_bytes
         self.exchanges.sent_unread_bytes = 0
         return unread_bytes_of(self.transport)
@@ -342,7 +342,7 @@ class HttpConnection(asyncio.Protocol):
         self.go_on()
 
     def _say(self, refusal: Refusal) -> None:
-        """Nothing more is listened to; what is wrong is said after everything before it."""
+        """Stops reading; the refusal is sent after all earlier answers."""
         if self._deaf:
             return
         self._deaf = True
@@ -356,8 +356,8 @@ class HttpConnection(asyncio.Protocol):
     def finish(self, *, linger: bool) -> None:
         """Closes when everything written has been sent.
 
-        Closing a socket with unread bytes in it resets the connection, and the client would never see why it
-        was refused: what it still sends is thrown away for a while.
+        Closing a socket with unread input resets the connection, and the client would never see the reason: so further
+        input is read and dropped for a while.
         """
         if self.gone or self.closing:
             return
@@ -381,12 +381,12 @@ class HttpConnection(asyncio.Protocol):
         self._leave()
 
     def _give_up(self) -> None:
-        """Cancels what can be cancelled, and with it whatever could only be answered after it."""
+        """Cancels what can be cancelled, and with it everything that could only be answered after it."""
         if (kept := self.exchanges.first_cancellable()) is not None:
             self._abandon(kept)
 
     def _abandon(self, kept: int = 0) -> None:
-        """Whatever waits or is under way is for nobody, but for the first ones."""
+        """Drops all requests and answers except the first ones."""
         self.reader.arrived.clear()
         self._held.clear()
         self._server.buffered_bytes -= self._counted_bytes

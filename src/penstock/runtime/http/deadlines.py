@@ -1,7 +1,7 @@
-"""What every connection waits for, and how long it may: one table each, in the order of their deadlines, looked at by one timer.
+"""The deadlines of all connections: one table for each kind of wait, in order of time, checked by one timer.
 
-A request that arrives in one piece and is answered moves nothing here: its connection stays among the idle ones
-and only notes the time, so that `idle` is looked at more often than its limit and leaves alone who has been busy.
+A request that arrives in one piece and is answered moves nothing here: its connection stays among the idle ones and only
+notes the time. So `idle` is checked more often than its limit, and leaves busy connections alone.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.native.bad_connections import BadConnections
 
 LOOKS_AT_IDLE = 4
-"""How often an idle connection is looked at before it is closed: it may live a quarter longer than its limit."""
+"""How often an idle connection is checked before it is closed: it may live a quarter longer than its limit."""
 
 
 class Waiter(Protocol):
-    """A connection, as far as its deadlines know it."""
+    """A connection, for its deadlines."""
 
     table: Waiting | None
-    """Where it waits."""
+    """The table in which it waits."""
     gone: bool
     closing: bool
     unread_bytes: int
-    """What its client had not read when it was looked at last."""
+    """The bytes that its client had not read at the last check."""
 
     @property
     def address(self) -> str: ...
@@ -47,7 +47,7 @@ class Waiter(Protocol):
 
 
 class Waiting:
-    """Those that wait for the same thing for the same time, so that who came first is due first."""
+    """Connections with the same kind and length of wait, so that the first one is due first."""
 
     __slots__ = ("_deadlines", "seconds")
 
@@ -64,11 +64,11 @@ class Waiting:
         self._deadlines[waiter] = now + self.seconds
 
     def stop(self, waiter: Waiter) -> None:
-        """Waits no more."""
+        """Removes a connection."""
         self._deadlines.pop(waiter, None)
 
     def take_due(self, now: float) -> list[Waiter]:
-        """Those whose time is over; they wait no more."""
+        """The connections whose time is over; they are removed."""
         due = []
         for waiter, deadline in self._deadlines.items():
             if deadline > now:
@@ -80,7 +80,7 @@ class Waiting:
 
 
 class Deadlines:
-    """The connections of a server by what they wait for."""
+    """The connections of a server by the kind of wait."""
 
     def __init__(self, limits: HttpLimits, bad: BadConnections) -> None:
         self._limits = limits
@@ -116,12 +116,12 @@ class Deadlines:
             self._wait(connection, self.idle)
 
     def next_arrives(self, connection: Waiter) -> None:
-        """A request is whole and the next has begun: it has a time of its own."""
+        """A request is complete and the next has begun: it gets a new time limit."""
         if connection.table is self._heads or connection.table is self._bodies:
             self._wait(connection, self._heads)
 
     def linger(self, connection: Waiter) -> None:
-        """The client is told to go, and may go on sending for a while."""
+        """The client was asked to disconnect, and may continue to send for a while."""
         self._wait(connection, self._lingering)
 
     def forget(self, connection: Waiter) -> None:
@@ -139,7 +139,7 @@ class Deadlines:
     # -- called by the timer ---------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Looks at everybody whose time is over."""
+        """Checks all connections whose time is over."""
         now = self.swept_at = self.now()
         for table in (self.idle, self._heads, self._bodies, self._stalled, self._lingering):
             for connection in table.take_due(now):
@@ -168,7 +168,7 @@ class Deadlines:
             self._wait(connection, self._bodies)
 
     def _look_at_stalled(self, connection: Waiter) -> None:
-        """Disconnects a client that has read nothing since it was looked at last."""
+        """Disconnects a client that has read nothing since the last check."""
         unread_bytes = connection.measure_unread()
         if 0 < unread_bytes < connection.unread_bytes:
             connection.unread_bytes = unread_bytes

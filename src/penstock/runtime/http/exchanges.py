@@ -1,4 +1,4 @@
-"""The exchanges of one connection: requests that are under way, and their answers, which leave in the order of the requests."""
+"""The exchanges of one connection: requests in progress, and their answers, which leave in the order of the requests."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ Cancel = Callable[[], None]
 
 
 class Exchange:
-    """One request and its answer, which may be given at once or much later: a place in the order of answers of a connection.
+    """One request and its answer, which may come at once or much later: a place in the order of answers of a connection.
 
-    It first waits with its request, then is under way, and is neither when its answer is
-    written or nobody is there any more to read it.
+    It first waits with its request, then is in progress, and is neither when its answer is written or its client is gone.
     """
 
     __slots__ = (
@@ -44,16 +43,16 @@ class Exchange:
         self, request: HttpRequest | None, keep_alive: bool, old_version: bool, bodiless: bool
     ) -> None:
         self.request = request
-        """What the handler is yet to be given; a refusal never has one."""
+        """The request for the handler; a refusal never has one."""
         self.keep_alive = keep_alive
         self.old_version = old_version
-        """Whether the client speaks HTTP/1.0."""
+        """Whether the client uses HTTP/1.0."""
         self.bodiless = bodiless
         """Whether the answer is to HEAD."""
         self.linger = False
-        """Whether the client may still be sending what nobody reads."""
+        """Whether the client may still be sending data that is not read."""
         self.size = 0
-        """What it counts against the budget of all connections."""
+        """Its size in the budget of all connections."""
         self.exchanges: Exchanges | None = None
         """Those of its connection, while it is under way."""
         self.response: HttpResponse | None = None
@@ -68,7 +67,7 @@ class Exchange:
         exchanges.answered(self)
 
     def abandon(self) -> None:
-        """The client is gone: whoever works on the answer may stop."""
+        """The client is gone: the handler may stop working on the answer."""
         self.exchanges = None
         cancel, self.cancel = self.cancel, None
         if cancel is not None and self.response is None:
@@ -79,7 +78,7 @@ class Exchange:
 
 
 class Exchanges:
-    """Those of one connection, in the order of their requests."""
+    """The exchanges of one connection, in the order of their requests."""
 
     __slots__ = (
         "_connection",
@@ -98,15 +97,15 @@ class Exchanges:
         self._connection = connection
         self._server = server
         self._size = 0
-        """What requests and answers count against the budget of all connections."""
+        """The size of requests and answers in the budget of all connections."""
         self._unsent: list[bytes] = []
-        """What waits until all answers of this turn are made."""
+        """Bytes that wait until all answers of this turn are made."""
         self._unsent_bytes = 0
         self.under_way: deque[Exchange] = deque()
         self.unread = False
         """Whether the client has more to read than it may leave lying about."""
         self.sent_unread_bytes = 0
-        """What was sent all the same since the client was looked at last."""
+        """Bytes sent since the last check of the client's progress."""
         self.used_at = 0.0
         """When an answer was sent last."""
         self.served = False
@@ -119,7 +118,7 @@ class Exchanges:
         return self.unread or len(self.under_way) >= limits.pipelined or self._size > limits.body_bytes
 
     def count(self, exchange: Exchange, size: int) -> None:
-        """What an exchange keeps in memory while it is here."""
+        """The memory of an exchange while it is here."""
         exchange.size += size
         self._size += size
         self._server.buffered_bytes += size
@@ -207,7 +206,7 @@ class Exchanges:
         return None
 
     def abandon(self, kept: int) -> None:
-        """Nobody is there any more to read the answers, but for those of the first ones."""
+        """Drops the answers except the first ones, because the client is gone."""
         abandoned = []
         while len(self.under_way) > kept:
             exchange = self.under_way.pop()

@@ -1,4 +1,4 @@
-"""What the HTTP server takes from one client and from all of them: sizes, counts and times."""
+"""The limits of the HTTP server for one client and for all of them: sizes, counts and times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEBIBYTE = 1024 * KIBIBYTE
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Every buffer and every wait of the HTTP server has one of these as its bound."""
+    """Every buffer and every wait of the HTTP server has one of these limits."""
 
     max_connections: int = 16_000
     head_bytes: int = 64 * KIBIBYTE
@@ -20,7 +20,7 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int = 16 * KIBIBYTE
     body_bytes: int = REQUEST_BYTES
     buffered_bytes: int = 256 * MEBIBYTE
-    """What all connections together may hold of requests that arrive or are under way."""
+    """The maximum for all connections together of requests that arrive or are in progress."""
     pipelined: int = 64
     """How many requests of one connection are handled at a time; beyond that it is not read from."""
     write_buffer_bytes: int = 256 * KIBIBYTE
@@ -32,12 +32,12 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float = 75.0
     """How long a connection may stay open without a request."""
     stalled_seconds: float = 30.0
-    """A client that reads nothing of what it was sent for so long is disconnected."""
+    """A client that reads nothing of its answers for so long is disconnected."""
     linger_seconds: float = 5.0
-    """How long a client that is refused may go on sending before it reads why."""
+    """How long a refused client may continue to send before it reads the reason."""
     sweep_seconds: float = 1.0
-    """How often the waits above are looked at: one timer for all connections."""
+    """The interval at which the waits above are checked: one timer for all connections."""
     handshake_seconds: float = 10.0
     """How long the TLS handshake may take; until it is done a connection does not count as one."""
     handshakes: int = 1_024
-    """So many may be under way at once; the oldest is given up for the next."""
+    """The maximum of TLS handshakes at once; the oldest is ended for the next."""

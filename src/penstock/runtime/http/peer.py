@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and how much of what was sent it has not taken yet."""
+"""The peer of a connection, and the sent bytes that it has not read yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.sqs.protocols.http import Peer
 
 
 def peer_of(transport: asyncio.Transport) -> Peer:
-    """Who is at the other end."""
+    """The peer's address."""
     name = transport.get_extra_info("peername")
     address = plain_address(str(name[0])) if isinstance(name, tuple) and name else ""
     return Peer(address, is_secure(transport))
@@ -31,9 +31,9 @@ def plain_address(address: str) -> str:
 
 
 def unread_bytes_of(transport: asyncio.Transport) -> int:
-    """What waits here and in the system for the client.
+    """The bytes that wait here and in the system for the client.
 
-    The system takes megabytes before it asks for more; without them a client on a slow line would seem to read
+    The system accepts megabytes before it asks for more; without counting them a client on a slow line would seem to read
     nothing for minutes.
     """
     waiting = transport.get_write_buffer_size()

@@ -1,7 +1,7 @@
-"""Who sent a request that came through proxies: the client as those proxies name it, if they may be believed.
+"""The client of a request that came through proxies, as trusted proxies name it.
 
-Anybody can send an `X-Forwarded-For`. So it counts only on connections from addresses that the configuration trusts, and of
-what it says only what trusted proxies have added at its end: the last address that is none of theirs is the client's.
+Any client can send an `X-Forwarded-For`. So it is used only on connections from addresses that the configuration trusts,
+and only the part that trusted proxies have added at its end: the last address that is not one of theirs is the client's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ADDRESSES_REMEMBERED = 4_096
 
 
 class TrustedProxies:
-    """Networks whose word on the client's address is believed."""
+    """Networks whose statements about the client's address are trusted."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = [ip_network(network) for network in networks]
@@ -25,7 +25,7 @@ class TrustedProxies:
         """Addresses that were looked up before: the proxies are few and every request asks."""
 
     def client_of(self, request: HttpRequest, peer: Peer) -> Peer:
-        """Who sent a request that came over a connection with `peer`."""
+        """The client of a request that came over a connection with `peer`."""
         if not self._is_trusted(peer.address):
             return peer
         headers = request.headers
@@ -35,12 +35,12 @@ class TrustedProxies:
         return Peer(address, secure)
 
     def _client_address(self, said: str, nearest: str) -> str:
-        """From the end: what a trusted one wrote there is true, also of who it had it from."""
+        """From the end: a trusted proxy's entry is true, and names the one before it."""
         for word in reversed(said.split(",")):
             address = parsed_address(word)
             if address is None:
                 return (
-                    nearest  # whoever wrote this knows no address, so who was before it is not known either
+                    nearest  # the writer of this entry knows no address, so the earlier ones are unknown too
                 )
             nearest = str(address)
             if not self._is_trusted(nearest):

@@ -1,8 +1,8 @@
-"""Accepts HTTP connections, keeps their sum within bounds, and ends them in good order.
+"""Accepts HTTP connections, limits their total, and ends them in order.
 
-Every buffer has a bound. What has arrived and is not answered counts against a budget shared by all connections;
-a client that does not read its answers is not read from, and is disconnected when it has stopped reading for
-good; while the server is held nobody is read from. One timer looks after the deadlines of all connections.
+Every buffer has a limit. Input that is not answered counts against a budget of all connections. A client that does not
+read its answers is not read from, and is disconnected when it has stopped reading for too long. While the server is held
+no client is read from. One timer checks the deadlines of all connections.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HttpServer(HttpServerState):
         self._listeners: list[Listener] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
-        """Set when the last connection leaves, which matters only once no more may come."""
+        """Set when the last connection ends; used only after no more are accepted."""
 
     async def start(self, listener: socket.socket, ssl_context: ssl.SSLContext | None = None) -> None:
         """Listens on a socket that is bound; called again, on one more."""
@@ -63,11 +63,11 @@ class HttpServer(HttpServerState):
         )
 
     def hold(self) -> None:
-        """Takes no more requests for now; what arrives waits, and its connection is not read from."""
+        """Accepts no more requests for now; input waits, and connections are not read."""
         self.holding = True
 
     def resume(self) -> None:
-        """Goes on with the requests that wait."""
+        """Continues with the waiting requests."""
         self.holding = False
         held, self.held = self.held, set()
         for connection in held:
@@ -81,8 +81,8 @@ class HttpServer(HttpServerState):
     # -- the end ---------------------------------------------------------------------------------------------
 
     def stop_accepting(self) -> None:
-        """Closes the listening sockets and the idle connections; what has begun is answered and closed."""
-        self.take_arrived()  # who has asked by now is answered
+        """Closes the listening sockets and the idle connections; requests in progress are answered first."""
+        self.take_arrived()  # requests that arrived by now are answered
         self.stopping = True
         for listener in self._listeners:
             listener.close()
@@ -116,9 +116,9 @@ class HttpServer(HttpServerState):
     # -- time ------------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """Looks after all deadlines, and after the clock of the answers."""
+        """Checks all deadlines, and updates the clock of the answers."""
         loop = asyncio.get_running_loop()
         self._sweeper = loop.call_later(self.limits.sweep_seconds, self._sweep)
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"
-        self.take_arrived()  # nobody is late with what is here
+        self.take_arrived()  # input that was read counts as in time
         self.deadlines.sweep()

@@ -1,4 +1,4 @@
-"""What all connections of a server share: its handler, its limits, and how much room is left."""
+"""The state that all connections of a server share: its handler, its limits, and the remaining room."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
 logger = logging.getLogger(__name__)
 
 REFUSED_CONNECTIONS = 256
-"""So many connections beyond the limit are told why they are refused, or an eighth of it; further ones are just closed."""
+"""So many connections above the limit, or an eighth of it, get an explanation; further ones are only closed."""
 ROOM_SHARE = 16
-"""Where all places are taken, up to a sixteenth of them is made free at once: to find those takes 8 ms of 16,000."""
+"""If all places are taken, up to a sixteenth of them is freed at once: finding these takes 8 ms for 16,000."""
 UNUSED_SECONDS = 1.0
-"""Who was answered within this time may be about to ask again, and is left alone."""
+"""A client that was answered within this time may be about to send again, and is kept."""
 ARRIVED_BYTES = 1024 * 1024
-"""So much may be read before any of it is looked at."""
+"""The maximum that may be read before it is handled."""
 
 Handler = Callable[[HttpRequest, Peer, Callable[[HttpResponse], None]], Callable[[], None] | None]
 """Handles a request: calls the third argument once, at once or later, and returns how to cancel it or None.
 
-The cancel is called when the client goes away before the answer; whatever is replied after that is ignored.
+The cancel function is called when the client leaves before the answer; later replies are ignored.
 """
 Refuse = Callable[[int, str], HttpResponse]
 """Makes the answer for a status and a sentence where the request never reaches the handler."""
 
 
 class Connection(Waiter, Protocol):
-    """A connection, as far as its server and its exchanges know it."""
+    """A connection, for its server and its exchanges."""
 
     transport: asyncio.Transport
     ended: bool
-    """Whether the client said that it sends nothing more."""
+    """Whether the client has closed its half."""
 
     @property
     def served(self) -> bool: ...
@@ -52,7 +52,7 @@ class Connection(Waiter, Protocol):
 
 
 class HttpServerState:
-    """Where connections come and go."""
+    """The connections of a server."""
 
     def __init__(self, handler: Handler, limits: HttpLimits, refuse: Refuse | None) -> None:
         self.handler = handler
@@ -62,7 +62,7 @@ class HttpServerState:
         self.deadlines = Deadlines(limits, self.bad)
         self.connections: set[Connection] = set()
         self.held: set[Connection] = set()
-        """Connections with requests that wait until the server is held no more."""
+        """Connections with requests that wait until the server is no longer held."""
         self.holding = False
         self.stopping = False
         self.buffered_bytes = 0
@@ -131,9 +131,9 @@ class HttpServerState:
         return Refusal(503, f"This server accepts {most} connections; all are in use.")
 
     def _make_room(self) -> None:
-        """Closes connections that are not used: those that were never served first, then those that are idle longest.
+        """Closes unused connections: first those that were never served, then those that are idle longest.
 
-        Else whoever opens connections and says nothing, or nothing of use, would keep everybody out.
+        Otherwise a client that opens connections and sends nothing useful would keep all others out.
         """
         now = self.deadlines.now()
         unused = [

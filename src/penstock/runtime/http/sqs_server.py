@@ -1,14 +1,14 @@
-"""The SQS front end and all it runs on, opened and closed in a written order.
+"""The SQS front end and all its parts, opened and closed in a fixed order.
 
 Opening:
   1. its socket is bound; the users are known (see `shared`): loopback only, while there are none
   2. the HTTP server listens
 
 Closing:
-  1. the listening socket is closed; requests that were read are finished, long polls are told to end
-  2. writes of metadata under way end
+  1. the listening socket is closed; requests that were read are finished, long polls end
+  2. writes of metadata in progress end
 
-What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
+A `StartError` says in one sentence what prevents the opening, and what to do.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SqsServer:
 
     @property
     def url(self) -> str:
-        """What SDKs take as their endpoint."""
+        """The endpoint for SDKs."""
         return f"{'http' if self._tls is None else 'https'}://{self.address}"
 
     @property
@@ -106,7 +106,7 @@ class SqsServer:
 
 
 def bind_sqs_server(config: SqsServerConfig, has_users: bool) -> tuple[socket.socket, Address]:
-    """The socket of an SQS server, and its address; raises `StartError`."""
+    """The socket and the address of an SQS server; raises `StartError`."""
     assert config.sqs_listen is not None
     check_users(config.sqs_listen, has_users)
     listener = bind(config.sqs_listen, "--sqs-listen")
@@ -120,7 +120,7 @@ async def open_sqs_server(
     shared: SharedServices,
     bound: tuple[socket.socket, Address],
 ) -> SqsServer:
-    """An SQS server that listens; raises `StartError`, and lets go of its socket then."""
+    """A listening SQS server; if it raises `StartError`, its socket is closed."""
     assert config.sqs_listen is not None
     turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
     listener, address = bound
@@ -158,7 +158,7 @@ async def open_sqs_server(
 
 
 def _handler(config: SqsServerConfig, front: FrontEnd) -> Handler:
-    """Who handles requests; behind proxies it is told of the clients in place of those."""
+    """The handler of requests; behind proxies it gets the clients' addresses instead of theirs."""
     if config.sqs_trusted_proxies is None:
         return front.handle
     client_of = TrustedProxies(config.sqs_trusted_proxies).client_of

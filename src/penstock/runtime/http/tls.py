@@ -1,4 +1,4 @@
-"""The server's certificate and key: loaded with errors a person can act on, and replaced while serving."""
+"""The server's certificate and key: loaded with clear errors, and replaced while serving."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.wire.credentials import channel_of
 
 
 class TlsError(Exception):
-    """The certificate or the key cannot be used; the message says which file and why."""
+    """The certificate or the key cannot be used; the message names the file and the reason."""
 
 
 class _Showing(ssl.SSLContext):
-    """A context that knows which certificate it shows."""
+    """A context with a reference to its certificate."""
 
     channel: bytes = b""
 
 
 def shown_in(context: ssl.SSLContext) -> bytes:
-    """What says which certificate a connection shows (`channel_of`); empty where the context is none of `Tls`."""
+    """The digest of a connection's certificate (`channel_of`); empty if the context is none of `Tls`."""
     return context.channel if isinstance(context, _Showing) else b""
 
 
@@ -37,12 +37,12 @@ class Tls:
     ) -> None:
         self._least = least
         self._protocols = protocols
-        """What may be spoken inside, for clients that ask."""
+        """The protocols to offer to clients."""
         self._certificate_file = certificate_file
         self._key_file = key_file
         self._current = self._load()
         self.context = self._load()
-        """What the server listens with; it stays the same object for good."""
+        """The context for listening; it stays the same object."""
         self.context.sni_callback = self._choose
 
     def reload(self) -> None:

@@ -1,4 +1,4 @@
-"""HAProxy in front of a local cluster: found, configured, checked, started, and told when front ends come or go."""
+"""HAProxy in front of a local cluster: found, configured, checked, started, and reloaded when front ends are added or removed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _CHECK_SECONDS = 30.0
 
 
 class BalancerMissingError(Exception):
-    """There is no HAProxy on this machine."""
+    """HAProxy is not installed on this machine."""
 
 
 class BalancerRefusedError(Exception):
-    """HAProxy does not take its configuration; the message says why."""
+    """HAProxy refuses its configuration; the message gives the reason."""
 
 
 def find_haproxy() -> Path:
-    """The program: what `PENSTOCK_HAPROXY` names, else on the path, else where packages put it."""
+    """The program: `PENSTOCK_HAPROXY`, else on the path, else where packages install it."""
     named = os.environ.get(PROGRAM_VARIABLE)
     found = shutil.which(named) if named else shutil.which("haproxy") or shutil.which("haproxy", path=_PLACES)
     if found is None:
@@ -67,10 +67,10 @@ def _connections() -> int:
 
 
 def balancer_command(file: Path, program: Path) -> list[str]:
-    """A master that stays and workers that serve: told so, new workers take over the listening sockets."""
+    """A master that stays and workers that serve: after a signal, new workers take over the listening sockets."""
     return [str(program), "-W", "-f", str(file)]
 
 
 def reload_balancer(running: Running) -> bool:
-    """Takes over a new configuration without refusing anybody; False where it does not run."""
+    """Applies a new configuration without refusing a connection; False if HAProxy does not run."""
     return tell(running, signal.SIGUSR2)

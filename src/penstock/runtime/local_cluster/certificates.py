@@ -1,6 +1,6 @@
-"""A throw-away authority for a cluster on one machine, and the certificates that it signs, one for each process.
+"""A temporary authority for a cluster on one machine, and the certificates that it signs, one for each process.
 
-Its key lies beside them, so it is good for trying things out and for tests; real machines have a real authority.
+Its key is in the same directory, so it is only for trials and tests; real machines need a real authority.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NAMES = (
 
 
 class AuthorityError(Exception):
-    """The files of the authority cannot be used; the message says which and what to do."""
+    """The files of the authority cannot be used; the message names them and what to do."""
 
 
 class CertificateFiles(NamedTuple):
-    """What a process is told: its own certificate and key, and the authority of all."""
+    """The files of a process: its own certificate and key, and the authority of all."""
 
     certificate: Path
     key: Path
@@ -40,7 +40,7 @@ class CertificateFiles(NamedTuple):
 
 
 class ThrowAwayAuthority:
-    """The authority of a directory; it is made there when it is first needed."""
+    """The authority of a directory, created when it is first needed."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,6 +1,6 @@
-"""A cluster on this machine: its processes started and stopped, in order, by whoever has its directory.
+"""A cluster on this machine: starts and stops its processes, in order, for any user of its directory.
 
-Nothing here stays: processes run in sessions of their own, and the state file says who they are.
+No state is kept in this process: the cluster's processes run in their own sessions, and the state file lists them.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _LOOK_SECONDS = 0.02
 _SHOWN_LOG_LINES = 8
 
 Progress = Callable[[str, str], None]
-"""Told the name of a process, and what becomes of it."""
+"""Called with the name of a process, and what happens to it."""
 Before = Callable[[Planned], tuple[str, ...]]
 """A command that runs the rest of its line in its place, as `ip netns exec NAME` does; empty for none."""
 
 
 class StartFailedError(Exception):
-    """A process did not start; the message says why."""
+    """A process did not start; the message gives the reason."""
 
 
 class UnknownProcessError(Exception):
-    """There is no process of that name; the message says which there are."""
+    """There is no process of that name; the message lists the names."""
 
 
 class LocalCluster:
@@ -81,10 +81,10 @@ class LocalCluster:
         self._ready_seconds = ready_seconds
         self._etcds: list[EtcdProcess] = []
         self._logged_before: dict[str, int] = {}
-        """How long logs were when their processes were started: what is in there from earlier says nothing."""
+        """The length of each log when its process was started: earlier lines are ignored."""
 
     def _progress(self, name: str, what: str) -> None:
-        """Nobody may be there any more to be told; that must not keep anything from being stopped."""
+        """The caller may be gone; this must not prevent processes from being stopped."""
         if self._told is not None:
             with suppress(OSError):
                 self._told(name, what)
@@ -115,9 +115,9 @@ class LocalCluster:
     # -- starting --------------------------------------------------------------------------------------------
 
     def bring_up(self, *, seal_users: bool = False) -> None:
-        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need.
+        """Starts every process that does not run, role after role; raises `StartFailedError` and errors of missing programs.
 
-        `seal_users`: whoever asks for it knows the users that an earlier version has written.
+        `seal_users`: the caller confirms the users that an earlier version has written.
         """
         self._guard_etcd()
         self._check_ports([one for one in self.plan.processes if not self.state.is_up(one.name)])
@@ -128,7 +128,7 @@ class LocalCluster:
                 self._seal_from_before(seal_users=seal_users)
 
     def _guard_etcd(self) -> None:
-        """An etcd of its own takes nobody without a certificate; who runs already has been told where it is."""
+        """Makes an own etcd refuse clients without a certificate; running processes know its address already."""
         if not self.state.up:
             certificates = str(self.directory.etcd_certificates)
             self.directory.change(
@@ -136,7 +136,7 @@ class LocalCluster:
             )
 
     def _seal_from_before(self, *, seal_users: bool) -> None:
-        """What an earlier version wrote into the cluster's own etcd is sealed before anybody reads it."""
+        """Seals the entries of an earlier version in the cluster's own etcd before they are read."""
         if self.state.sealed or not self.plan.of_role("etcd"):
             return
         try:
@@ -193,7 +193,7 @@ class LocalCluster:
         try:
             self.directory.note_started(planned.name, process)
         except BaseException:
-            running.kill(process)  # nobody would know of it
+            running.kill(process)  # otherwise the process would be running without an entry
             raise
         return process
 
@@ -239,7 +239,7 @@ class LocalCluster:
         return f"{said or 'it logged nothing'} (all of it is in {file})"
 
     def log_of(self, planned: Planned) -> Path:
-        """Where a process logs."""
+        """The path of a process's log."""
         if planned.role == "etcd":
             return EtcdProcess(self._etcd_member(planned), Path()).log_file
         return self.directory.log(planned.name)
@@ -253,7 +253,7 @@ class LocalCluster:
         """Stops processes together, in order; returns the names of those that had to be ended by force."""
         state = self.state
         there = [(self.planned(name), state.running[name]) for name in names if name in state.running]
-        # Whoever watches must not take it for a death.
+        # A watcher must not take it for a crash.
         self.directory.note_stopped(*names)
         for one, process in there:
             if running.tell(process, signal.SIGTERM):
@@ -263,7 +263,7 @@ class LocalCluster:
         for one, process in there:
             if not running.wait_until_gone(process, STOP_SECONDS[one.role]):
                 running.kill(process)
-                # etcd waits for streams that clients hold open; what it has acknowledged is on its disk.
+                # etcd waits for open streams of clients; everything that it has acknowledged is on its disk.
                 if one.role != "etcd":
                     forced.append(one.name)
             self._progress(one.name, "stopped")
@@ -291,7 +291,7 @@ class LocalCluster:
     # -- changing --------------------------------------------------------------------------------------------
 
     def add(self, role: Role, zone: str | None = None) -> Planned:
-        """Another process, started; for a front end the balancer is told."""
+        """Starts another process; for a front end the balancer is reloaded."""
         added: list[Planned] = []
 
         def change(state: ClusterState) -> ClusterState:
@@ -313,13 +313,13 @@ class LocalCluster:
         """Takes a process out of the plan, ends it if it runs, and deletes what it kept."""
         planned = self.planned(name)
         if planned.role == "frontend":
-            self._reload_balancer(without(self.plan, name))  # nothing more comes to it
+            self._reload_balancer(without(self.plan, name))  # it gets no new connections
         self.stop(name)
         self.directory.change(lambda state: msgspec.structs.replace(state, plan=without(state.plan, name)))
         shutil.rmtree(self.directory.place(name), ignore_errors=True)
 
     def _reload_balancer(self, plan: ClusterPlan) -> None:
-        """Tells HAProxy which front ends there are now."""
+        """Gives HAProxy the present list of front ends."""
         state = self.state
         balancer = plan.balancer
         write_configuration(plan, self.directory.place(balancer.name), find_haproxy())

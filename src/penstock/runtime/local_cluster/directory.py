@@ -1,12 +1,9 @@
-"""The directory of a local cluster: its state file, so that every command finds the processes, and a place for each.
+"""The directory of a local cluster: its state file, by which every command finds the processes, and a place for each.
 
-DIR/cluster.json      the plan, and who runs
-DIR/secret            what the processes of the cluster prove to each other
-DIR/tls/              a throw-away authority and certificates, where the processes speak TLS
-DIR/etcd-tls/         the same for etcd alone, where they do not
-DIR/node-1/           penstock.toml, log, ready.json, data/
-DIR/etcd/             etcd's data and log
-DIR/balancer/         haproxy.cfg, log
+DIR/cluster.json      the plan, and the running processes DIR/secret            the secret that the processes of the
+cluster share DIR/tls/              a temporary authority and certificates, if the processes use TLS DIR/etcd-tls/
+the same for etcd alone, if they do not DIR/node-1/           penstock.toml, log, ready.json, data/ DIR/etcd/
+etcd's data and log DIR/balancer/         haproxy.cfg, log
 """
 
 from __future__ import annotations
@@ -36,12 +33,12 @@ class DirectoryError(Exception):
 
 
 class ClusterState(Document, frozen=True, kw_only=True):
-    """What stands in the state file."""
+    """The contents of the state file."""
 
     version: int = STATE_VERSION
     plan: ClusterPlan
     running: dict[str, Running] = msgspec.field(default_factory=dict)
-    """Whoever was started and not stopped since; who died is still in here."""
+    """Every process that was started and not stopped; it may have died."""
     sealed: bool = False
     """Whether everything in its own etcd was written under seals, or sealed when it was brought up."""
     watcher: Running | None = None
@@ -66,7 +63,7 @@ _states: DocumentReader[ClusterState] = DocumentReader(ClusterState)
 
 
 class ClusterDirectory:
-    """A directory that a local cluster lives in, or may."""
+    """The directory of a local cluster, or of one to be created."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -78,22 +75,22 @@ class ClusterDirectory:
 
     @property
     def secret_file(self) -> Path:
-        """What the processes of the cluster prove to each other."""
+        """The file of the cluster's secret."""
         return self.path / "secret"
 
     @property
     def certificates(self) -> Path:
-        """The throw-away authority of a cluster whose processes speak TLS."""
+        """The temporary authority of a cluster whose processes use TLS."""
         return self.path / "tls"
 
     @property
     def etcd_certificates(self) -> Path:
-        """The throw-away authority of an etcd whose cluster speaks no TLS otherwise."""
+        """The temporary authority of an etcd whose cluster does not use TLS otherwise."""
         return self.path / "etcd-tls"
 
     @property
     def master_key_file(self) -> Path:
-        """What opens the secrets of users, for all front ends."""
+        """The file of the master key for all front ends."""
         return self.path / "master-key"
 
     def place(self, name: str) -> Path:
@@ -101,7 +98,7 @@ class ClusterDirectory:
         return self.path / name
 
     def log(self, name: str) -> Path:
-        """What a process says."""
+        """The path of a process's log."""
         return self.place(name) / "log"
 
     def ready_file(self, name: str) -> Path:
@@ -137,9 +134,9 @@ class ClusterDirectory:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """While a cluster is brought up here; raises `DirectoryError` where somebody else is about it.
+        """Held while a cluster is started here; raises `DirectoryError` if another command is starting it.
 
-        Two at once would each start an etcd, and whoever fails would strike the other's processes off the state.
+        Two at once would each start an etcd, and the one that fails would remove the other's processes from the state.
         """
         self.make()
         with self._lock_file(".starting") as lock:
@@ -152,12 +149,12 @@ class ClusterDirectory:
             yield
 
     def save(self, state: ClusterState) -> None:
-        """Writes the state, whatever it was."""
+        """Writes the state, replacing any earlier one."""
         with self._locked():
             self._save(state)
 
     def change(self, changed: Callable[[ClusterState], ClusterState]) -> ClusterState:
-        """Reads, changes and writes the state while nobody else does; returns the new one."""
+        """Reads, changes and writes the state under a lock; returns the new one."""
         with self._locked():
             state = self.load()
             if state is None:
@@ -175,7 +172,7 @@ class ClusterDirectory:
         self.change(lambda state: msgspec.structs.replace(state, running={**state.running, name: running}))
 
     def note_stopped(self, *names: str) -> None:
-        """Processes were stopped because somebody wanted it."""
+        """Processes were stopped on request."""
         self.change(
             lambda state: msgspec.structs.replace(
                 state, running={name: one for name, one in state.running.items() if name not in names}
@@ -186,7 +183,7 @@ class ClusterDirectory:
         self._write(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def _write(self, file: Path, data: bytes) -> None:
-        """Whole or not at all, and for nobody else's eyes; raises `DirectoryError`."""
+        """Writes a complete file for its owner only; raises `DirectoryError`."""
         temporary = file.with_name(f".{file.name}.new")
         try:
             temporary.unlink(missing_ok=True)
@@ -210,9 +207,9 @@ class ClusterDirectory:
             yield
 
     def _lock_file(self, name: str) -> BinaryIO:
-        """For nobody else: who may read a file may lock it, and hold everybody up."""
+        """For the owner only: a user who can read a file can lock it, and block everyone."""
         descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _PRIVATE)
         stream = os.fdopen(descriptor, "ab")
-        with suppress(PermissionError):  # it is somebody else's, who decides
+        with suppress(PermissionError):  # another user owns it and decides
             os.fchmod(stream.fileno(), _PRIVATE)  # earlier versions let others read it
         return stream

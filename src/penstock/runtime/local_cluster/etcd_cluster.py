@@ -22,7 +22,7 @@ STARTS_TRIED = 3
 
 
 class EtcdCluster:
-    """Its members: new ones from `start_etcd`, or what `plan_members` plans, on ports that stay the same."""
+    """Its members: new ones from `start_etcd`, or those of `plan_members`, on ports that stay the same."""
 
     def __init__(self, members: Sequence[EtcdProcess]) -> None:
         self.members = list(members)
@@ -33,7 +33,7 @@ class EtcdCluster:
         return f"etcd://{','.join(one.member.address for one in self.members)}"
 
     def start(self) -> None:
-        """Begins to run all members that do not; those that ran before go on with the data they have."""
+        """Starts all members that do not run; those that ran before continue with their data."""
         for one in self.members:
             if one.process_id is None:
                 one.start()
@@ -87,7 +87,7 @@ async def start_etcd(
 ) -> EtcdCluster:
     """A new etcd on free ports, ready to use; raises `EtcdMissingError` or `EtcdFailedError`.
 
-    Somebody else may take a port between its choice and its use, so a start that fails is tried again.
+    Another program may take a port between its choice and its use, so a failed start is repeated.
     """
     program = find_etcd()
     attempt = 1
@@ -116,7 +116,7 @@ async def start_etcd(
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[tuple[int, int]]:
-    """Pairs of ports that nobody uses now."""
+    """Pairs of unused ports."""
     with ExitStack() as sockets:
         found = []
         for _ in range(2 * count):

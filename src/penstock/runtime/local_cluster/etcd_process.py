@@ -28,15 +28,15 @@ _LEADER = re.compile(rb'"leader": *"[1-9]')
 
 
 class EtcdMissingError(Exception):
-    """There is no etcd on this machine."""
+    """etcd is not installed on this machine."""
 
 
 class EtcdFailedError(Exception):
-    """etcd ended, or is not ready in time; the message says what it logged last."""
+    """etcd ended, or is not ready in time; the message has its last log lines."""
 
 
 def find_etcd() -> Path:
-    """The program: what `PENSTOCK_ETCD` names, else on the path, else where packages put it."""
+    """The program: `PENSTOCK_ETCD`, else on the path, else where packages install it."""
     named = os.environ.get(PROGRAM_VARIABLE)
     found = (
         shutil.which(named) if named else shutil.which("etcd") or shutil.which("etcd", path=":".join(_PLACES))
@@ -52,15 +52,15 @@ def find_etcd() -> Path:
 
 @dataclass(frozen=True)
 class MemberTls:
-    """PEM files of a member that speaks TLS, with its clients or with the other members.
+    """PEM files of a member that uses TLS, with its clients or with the other members.
 
-    Its certificate must be good for servers and for clients: etcd's gateway shows it to the member itself.
+    Its certificate must be valid for servers and for clients, because etcd's gateway presents it to the member itself.
     """
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
-    """If given, whoever connects must show a certificate that this authority signed."""
+    """If given, clients must present a certificate that this authority signed."""
 
     def options(self, side: Literal["", "peer-"] = "") -> list[str]:
         """For the command line: about clients, or about the other members."""
@@ -76,7 +76,7 @@ class MemberTls:
 
 @dataclass(frozen=True)
 class EtcdMember:
-    """How one member is run."""
+    """The options of one member."""
 
     name: str
     directory: Path
@@ -89,10 +89,10 @@ class EtcdMember:
     heartbeat_ms: int = 100
     election_ms: int = 1_000
     compacted_after: str = "1h"
-    """For so long a watch that was away can go on where it stopped."""
+    """For how long a disconnected watch can continue where it stopped."""
     client_tls: MemberTls | None = None
     peer_tls: MemberTls | None = None
-    """With the other members: who may speak as one of them may write anything."""
+    """TLS with the other members: a client that can act as a member can write anything."""
     more: tuple[str, ...] = ()
     """Further options of etcd."""
     before: tuple[str, ...] = ()
@@ -100,11 +100,11 @@ class EtcdMember:
 
     @property
     def address(self) -> str:
-        """As it stands in the URL of a store."""
+        """The address in the URL of a store."""
         return f"{self.host}:{self.client_port}"
 
     def command(self, program: Path) -> list[str]:
-        """The command line; a member that was started before goes on with the data it has."""
+        """The command line; a member that was started before continues with its data."""
         client = f"{'http' if self.client_tls is None else 'https'}://{self.address}"
         peer = f"{'http' if self.peer_tls is None else 'https'}://{self.host}:{self.peer_port}"
         return [
@@ -124,7 +124,7 @@ class EtcdMember:
 
 
 def _health_context(tls: MemberTls | None) -> ssl.SSLContext | None:
-    """For asking our own child how it is, with its own certificate; nothing secret is said."""
+    """For health checks of the own child, with its own certificate; nothing secret is sent."""
     if tls is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -135,9 +135,9 @@ def _health_context(tls: MemberTls | None) -> ssl.SSLContext | None:
 
 
 def _environment() -> dict[str, str]:
-    """Without etcd's own variables, which would win over what is not said on the command line."""
+    """The environment without etcd's own variables, which would override the defaults of missing options."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
-    # Before 3.5 etcd refuses to run on ARM unless it is told that this is meant.
+    # Before 3.5 etcd refuses to run on ARM without this variable.
     return {**kept, "ETCD_UNSUPPORTED_ARCH": "arm64"} if platform.machine() == "aarch64" else kept
 
 
@@ -151,7 +151,7 @@ class EtcdProcess:
 
     @property
     def log_file(self) -> Path:
-        """What etcd says."""
+        """The path of etcd's log."""
         return self.member.directory / "etcd.log"
 
     @property
@@ -160,10 +160,10 @@ class EtcdProcess:
         return self._child.pid if self._child is not None and self._child.poll() is None else None
 
     def start(self) -> int:
-        """Begins to run, in a session of its own: an interrupt from the keyboard is for us, and we stop it.
+        """Starts it in a separate session: an interrupt from the keyboard is for this process, which then stops etcd.
 
         Returns the process id. The program may have ended already; its id is not given to another process before
-        `process_id` or `signal` has looked at it.
+        `process_id` or `signal` has checked it.
         """
         self.member.directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
@@ -208,7 +208,7 @@ class EtcdProcess:
             return False
 
     def signal(self, number: signal.Signals) -> None:
-        """Tells the child, if it runs; with SIGKILL it is gone when this returns."""
+        """Sends a signal, if the child runs; after SIGKILL it is gone when this returns."""
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)
             if number == signal.SIGKILL:
@@ -226,7 +226,7 @@ class EtcdProcess:
             try:
                 self._child.wait(max(seconds, 0))
             except subprocess.TimeoutExpired:
-                # It waits for streams that its clients hold open; what it has acknowledged is on its disk.
+                # It waits for open streams of clients; everything that it has acknowledged is on its disk.
                 self.signal(signal.SIGKILL)
 
     def _last_words(self) -> str:

@@ -1,4 +1,6 @@
-"""Whether a process did not start because the disk is full: what programs say of that is long, and seldom at the end of their logs."""
+"""Whether a process failed to start because the disk is full: programs report this at length, and seldom at the end of their
+logs.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ import shutil
 from pathlib import Path
 
 FULL_BYTES = 1024 * 1024
-"""With less than this nobody starts, and nobody may have been able to write why."""
+"""With less free space no process starts, and the reason may be missing in its log."""
 _ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _SIGNS = ("no space left on device", "disk quota exceeded", "disk is full", "enospc")
 
 
 def why_full(place: Path, said: str) -> str | None:
-    """The sentence for a process that lives in `place` and has logged `said`; None where it was something else."""
+    """The sentence for a process in `place` with the log `said`; None if there was another reason."""
     try:
         free = shutil.disk_usage(place).free
     except OSError:

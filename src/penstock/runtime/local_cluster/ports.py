@@ -1,4 +1,4 @@
-"""Ports of a local cluster: such as nobody uses, and whether planned ones are free."""
+"""Ports of a local cluster: finds unused ones, and checks whether planned ones are free."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.cluster.local.local_plan import HOST, PORTS_OF_ROLE, Planned, Port
 from penstock.runtime.processes.listening import StartError
 
 FREE_PORTS = range(20_000, 32_000)
-"""Where free ones are looked for: below those that systems give to outgoing connections, which come and go."""
+"""The range for free ports: below those that systems use for outgoing connections, which change all the time."""
 
 
 def ports_of(base: int) -> Ports:
@@ -19,7 +19,7 @@ def ports_of(base: int) -> Ports:
 
 
 class _FreePorts:
-    """Finds ports that nobody listens on, and gives none twice: those it gave are not listened on yet."""
+    """Finds unused ports, and returns none twice, because returned ports are not listened on yet."""
 
     def __init__(self) -> None:
         self._candidates = iter(random.sample(FREE_PORTS, len(FREE_PORTS)))
@@ -36,7 +36,7 @@ class _FreePorts:
 
 
 def taken_ports(processes: Iterable[Planned]) -> list[tuple[str, int]]:
-    """Processes and ports of theirs that somebody else listens on."""
+    """Processes and their ports that another program uses."""
     return [(one.name, port) for one in processes for port in one.ports.values() if not is_free(port)]
 
 

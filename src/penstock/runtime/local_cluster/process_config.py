@@ -1,4 +1,4 @@
-"""What each process of a local cluster is told: its configuration file and its command line."""
+"""The configuration file and command line of each process of a local cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.runtime.local_cluster.etcd_process import EtcdMember, MemberTls
 
 CONFIGURATION = "penstock.toml"
 REPLICAS = 3
-"""Of queues whose maker says nothing of it; fewer where there are fewer nodes."""
+"""The default for queues created without a number of replicas; fewer if there are fewer nodes."""
 _PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
 _COMMANDS = {"node": ("node", "run"), "frontend": ("frontend",), "metadata": ("metadata",)}
 
@@ -48,13 +48,13 @@ def _etcd_tls(plan: ClusterPlan) -> MemberTls | None:
     if certificates is None:
         return None
     authority = ThrowAwayAuthority(Path(certificates))
-    authority.files(ETCD_CLIENT)  # for whoever asks it
+    authority.files(ETCD_CLIENT)  # for requests of monitoring
     own = authority.files("etcd")
     return MemberTls(certificate=own.certificate, key=own.key, client_ca=own.authority)
 
 
 def configuration(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> str:
-    """The file of a process, as on a machine of its own."""
+    """The file of a process, as on a separate machine."""
     tables = {"node": _node, "frontend": _front_end, "metadata": _metadata}[planned.role]
     return toml(tables(planned, plan, directory))
 
@@ -82,7 +82,7 @@ def _shared(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) ->
 
 
 def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
-    # A cluster that was planned before nodes had ports for readers goes on without.
+    # A cluster that was planned before nodes had ports for readers continues without.
     reader = {"node": {"reader_listen": planned.address("reader")}} if "reader" in planned.ports else {}
     return {
         "cluster": {
@@ -98,7 +98,7 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 
 
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
-    # A cluster that was planned before front ends showed figures goes on without.
+    # A cluster that was planned before front ends had metrics continues without.
     shows = "monitoring" in planned.ports
     shared = _shared(planned, plan, directory)
     shown: dict[str, str | int] = {

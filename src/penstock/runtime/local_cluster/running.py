@@ -1,5 +1,5 @@
-"""Processes that may outlive whoever started them: known by their id and by when they began, so that an id that was given
-to somebody else is never mistaken for ours.
+"""Processes that may outlive the command that started them: identified by their id and their start time, so that a reused id
+is never mistaken for one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Running(msgspec.Struct, frozen=True):
 def start(
     command: Sequence[str], log: Path, *, directory: Path, environment: Mapping[str, str] | None = None
 ) -> Running:
-    """Begins to run a program in a session of its own: an interrupt from the keyboard is for whoever started it."""
+    """Starts a program in a separate session: an interrupt from the keyboard is for the command that started it."""
     with log.open("ab") as output:
         child = subprocess.Popen(
             list(command),
@@ -59,13 +59,13 @@ def is_alive(running: Running) -> bool:
 
 
 def tell(running: Running, number: signal.Signals) -> bool:
-    """Sends a signal; False where there is nobody to send it to."""
+    """Sends a signal; False if the process is gone."""
     try:
         handle = os.pidfd_open(running.process)
     except OSError:
         return False
     try:
-        # The handle stands for whoever has the id now, for good: if that is ours, the signal cannot go astray.
+        # The handle refers to the present process with this id: if that is ours, the signal cannot reach another one.
         if not is_alive(running):
             return False
         signal.pidfd_send_signal(handle, number)

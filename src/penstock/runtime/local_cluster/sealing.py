@@ -1,7 +1,7 @@
-"""Seals what a local cluster of an earlier version has in its etcd, before the first process reads it.
+"""Seals the entries of an earlier version in a local cluster's etcd, before the first process reads them.
 
-The layout is sealed without a question: nothing in it lets anybody in. Users are not: until now that etcd took everybody's word,
-so whoever starts the cluster is told which users there are, and says that they are right.
+The layout is sealed without a question, because nothing in it gives access. Users are different: until now that etcd
+accepted writes from everyone, so the user who starts the cluster sees the list of users, and must confirm it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.metadata.users.seen_register import SeenRegister
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
 KEPT_LAYOUT = ("cluster/queues/", "cluster/partitions/", "cluster/ids")
-"""Nodes write the rest anew when they start."""
+"""Nodes write the other entries again when they start."""
 
 
 class UsersUnsealedError(Exception):
-    """There are users of whom nobody has said that they are right; the message names them and says what to do."""
+    """There are unconfirmed users; the message names them and says what to do."""
 
 
 def seal_from_before(directory: ClusterDirectory, url: str, *, users: bool) -> None:
@@ -71,4 +71,4 @@ def _named(found: sealing.Found, *, root: bool) -> str:
 
 
 TROUBLES = (UsersUnsealedError, StoreUnavailableError, MasterKeyError, MetadataUrlError, VersionConflictError)
-"""What may keep it from being done."""
+"""Errors that may prevent it."""

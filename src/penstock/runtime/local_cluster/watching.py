@@ -1,5 +1,5 @@
-"""The foreground of a local cluster: tells of processes that die, starts them again if that is wanted, and stops all of
-them, in order, when it is interrupted.
+"""The foreground of a local cluster: reports processes that die, restarts them if that is wanted, and stops all of them, in
+order, when it is interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watcher:
-    """Stays until it is interrupted, or until somebody else stopped everything."""
+    """Runs until it is interrupted, or until another command stopped everything."""
 
     def __init__(self, cluster: LocalCluster, tell: Callable[[str], None], *, supervise: bool) -> None:
         self._cluster = cluster
@@ -48,7 +48,7 @@ class Watcher:
             self._cluster.directory.change(lambda state: msgspec.structs.replace(state, watcher=None))
 
     def look(self) -> None:
-        """One look at all processes."""
+        """Checks all processes once."""
         state = self._cluster.state
         for name, process in state.running.items():
             planned = state.plan.find(name)

@@ -1,4 +1,4 @@
-"""The figures of a front end: whether it finds its engine, what it uses, and what becomes of its record of requests."""
+"""The metrics of a front end: its connection to the engine, its resources, and its usage record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.usage.collector import UsageTotals
 
 
 class Way(Protocol):
-    """The way to the engine."""
+    """The link to the engine."""
 
     @property
     def connected(self) -> bool:

@@ -1,7 +1,7 @@
-"""Where monitoring looks: `/metrics` for figures, `/health` for whether requests get through.
+"""The monitoring server: `/metrics` for metrics, `/health` for whether requests get through.
 
-From this machine everybody may look, but for web pages of other sites. Who looks from another machine shows a token, and
-without one nothing listens there.
+Clients of this machine are served, except web pages of other sites. Clients of other machines must send a token; without a
+configured one the server does not listen there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Answer = Callable[[HttpResponse], None]
 
 
 class Sight(Protocol):
-    """What there is to see; each answers once, now or later."""
+    """What the server can show; each method answers once, now or later."""
 
     def metrics(self, reply: Answer) -> None:
         """All figures."""
@@ -55,12 +55,12 @@ def well() -> HttpResponse:
 
 
 def failed(why: str) -> HttpResponse:
-    """The answer where nobody can be asked."""
+    """The answer if the engine cannot be asked."""
     return HttpResponse(503, _PLAIN, f"{why}\n".encode())
 
 
 class Monitoring:
-    """Serves figures; made by `open_monitoring`."""
+    """Serves metrics; made by `open_monitoring`."""
 
     def __init__(self, sight: Sight, token: str | None = None) -> None:
         self._sight = sight
@@ -70,7 +70,7 @@ class Monitoring:
 
     @property
     def url(self) -> str:
-        """Where to look."""
+        """The URL of the server."""
         return f"http://{self.address}/metrics"
 
     async def start(self, listen: Address) -> None:
@@ -115,13 +115,13 @@ def _is_ours(request: HttpRequest, peer: Peer) -> bool:
     headers = request.headers
     if (
         "host" not in headers and request.path == "/health"
-    ):  # HTTP/1.0, which balancers speak and browsers do not
+    ):  # HTTP/1.0, which balancers use and browsers do not
         headers = headers | {"host": "localhost"}
     return why_not_served(headers, peer.address, may_be_typed=True) is None
 
 
 def _without_reasons(reply: Answer) -> Answer:
-    """Whoever looks from another machine without the token learns whether all is well, and not what is wrong."""
+    """A client of another machine without the token learns whether all is well, and not what is wrong."""
     return lambda answer: reply(answer if answer.status == 200 else failed("not well"))
 
 
@@ -136,7 +136,7 @@ async def open_monitoring(config: MonitoringOptions, sight: Sight) -> Monitoring
 
 
 def monitoring_token(config: MonitoringOptions) -> str | None:
-    """What whoever looks must show, if anything; raises `SettingError` where it must be and is not there."""
+    """The token that clients must send, if any; raises `SettingError` if it is required and missing."""
     listen = config.monitoring_listen
     token = _token(config.monitoring_token_file)
     if token is None and listen is not None and not listen.is_loopback:

@@ -1,5 +1,5 @@
-"""The figures of a node, asked of it like anything else: they are those that `penstock queue show` tells, and an answer to
-`/health` means that requests get through to it.
+"""The metrics of a node, requested like any other answer: they are those of `penstock queue show`, and an answer to `/health`
+means that requests get through to it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ QUEUES_A_PAGE = 1_000
 GROUPS_A_PAGE = 1_000
 
 Usage = Callable[[], UsageTotals]
-"""What became of the record of requests so far."""
+"""The counters of usage rows so far."""
 Readers = Callable[[], ReaderTotals]
-"""What the node's server for readers has done."""
+"""The counters of the node's port for readers."""
 
 
 class NodeSight:
@@ -65,7 +65,7 @@ class NodeSight:
 
 
 class _Look:
-    """One reading of all figures: the node's, then those of its queues and of their groups of readers, page by page."""
+    """One reading of all metrics: the node's, then those of its queues and consumer groups, page by page."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _Look:
         self._queues: list[QueueDescription] = []
         self._node: NodeDescription | None = None
         self._logs: list[QueueDescription] = []
-        """Queues whose groups are still to be asked for."""
+        """Queues whose groups must still be requested."""
         self._groups: list[QueueGroup] = []
 
     def begin(self) -> None:
@@ -140,7 +140,7 @@ class _Look:
 
 
 def ask(link: EngineLink, request: Request, reply: Answer, go_on: Callable[[Reply], None]) -> None:
-    """Asks the node and goes on with its answer; a refusal is told at once."""
+    """Asks the node and continues with its answer; a refusal is reported at once."""
 
     def done(outcome: Reply | PenstockError) -> None:
         if isinstance(outcome, PenstockError):

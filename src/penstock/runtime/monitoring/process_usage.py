@@ -1,4 +1,4 @@
-"""What the process uses: CPU seconds and resident memory."""
+"""The resources of the process: CPU seconds and resident memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How far replicas are behind, asked of the nodes that lead: what nobody writes into the metadata because it changes all the
-time. A node that does not answer soon is left out.
+"""The lag of replicas, asked of the nodes that lead, because it changes too often to be in the metadata. A node that does not
+answer soon is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Lags = dict[int, dict[str, int]]
 
 
 async def read_lags(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None = None) -> Lags:
-    """What the primaries among these nodes say now; raises `StrangerError` where they refuse us."""
+    """The present lag at these nodes' partitions; raises `StrangerError` if they refuse this process."""
     nodes = list(nodes)
     await check_reachability(nodes, secret, tls)
     answers = await asyncio.gather(*(_ask_in_time(node, secret, tls) for node in nodes))
@@ -46,7 +46,7 @@ async def _ask_in_time(node: NodeEntry, secret: bytes, tls: ClusterTls | None) -
             await link.found()
             await _read(link, found)
     except (TimeoutError, PenstockError):
-        pass  # what it said so far is true
+        pass  # its answers so far are valid
     finally:
         await link.close()
     return found

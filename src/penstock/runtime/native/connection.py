@@ -1,4 +1,6 @@
-"""A client's connection to the native protocol's server: a socket under its session (`wire.client_session`), which decides what is taken."""
+"""A client's connection to the native protocol's server: a socket with its session (`wire.client_session`), which decides
+what is read.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Connection(asyncio.Protocol):
     """See `ClientSocket`."""
 
     def __init__(self, sessions: ClientSessions[Connection], header: ProxyHeader | None = None) -> None:
-        """`header`: what a balancer that is trusted says of the connection."""
+        """`header`: the client's address from a trusted balancer."""
         self._header = header
         self._write_buffer_bytes = sessions.terms.write_buffer_bytes
         self.session = ClientSession(sessions, self)
@@ -54,7 +56,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def peer(self) -> str:
-        """Who this is, for the log."""
+        """The client, for the log."""
         if self._header is not None:
             return f"{self._header.address or 'a client'} (behind a balancer)"
         name = self._transport.get_extra_info("peername")
@@ -100,14 +102,14 @@ class Connection(asyncio.Protocol):
 
     @property
     def client(self) -> Peer:
-        """Who this is: the client itself, also behind a balancer."""
+        """The client itself, also behind a balancer."""
         if self._header is not None:
             return client_of(self._header, is_secure(self._transport))
         return peer_of(self._transport)
 
     @property
     def channel(self) -> bytes:
-        """What a client was shown that speaks to this server itself: see `channel_of`."""
+        """The identity of this server for a client that connects to it directly: see `channel_of`."""
         tls = self._transport.get_extra_info("ssl_object")
         return shown_in(tls.context) if tls is not None else b""
 

@@ -1,4 +1,4 @@
-"""The native protocol's sockets with the native guard behind them: put together here for a node's driver and a cluster's gateway."""
+"""Connects the native protocol's sockets with the native guard, for a node's driver and a cluster's gateway."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from penstock.sqs.protocols.http import Peer
 
 
 class NativeSockets:
-    """See `Outside`: a server's connections, for the native guard."""
+    """See `Outside`: a server's connections, for the guard."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self.write: Callable[[int, list[Buffer]], None] = server.write
 
     def peer_of(self, connection: int) -> Peer:
-        """Where a client connects from."""
+        """The address from which a client connects."""
         return self._server.connections[connection].socket.client
 
     def channel_of(self, connection: int) -> bytes:
-        """To whom a client speaks that connects rightly."""
+        """The identity of this end for a client that connects correctly."""
         return self._server.connections[connection].socket.channel
 
     def allow(self, connection: int, frame_bytes: int) -> None:
@@ -66,14 +66,14 @@ class NativeSockets:
 
 
 class MetadataLooks:
-    """See `Look`: reads the store itself, where the cache may be behind."""
+    """See `Look`: reads the store itself, for when the cache may be behind."""
 
     def __init__(self, mirror: MetadataMirror) -> None:
         self._mirror = mirror
         self._tasks: set[asyncio.Task[None]] = set()
 
     def look(self, keys: Sequence[str], done: Callable[[PenstockError | None], None]) -> None:
-        """Each look has a task of its own; they are rare."""
+        """Each read has its task; they are rare."""
         task = asyncio.get_running_loop().create_task(self._look(keys, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -89,7 +89,7 @@ class MetadataLooks:
 
 
 class CatalogueNames:
-    """See `QueueNames`: those of a node that is alone."""
+    """See `QueueNames`: those of a single server."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -125,7 +125,7 @@ class ClusterNames:
         return entry.queue_id if entry is not None else None
 
     def may_be_new(self, queue_id: int) -> bool:
-        """Whether the layout has not told that it is gone: it may be behind the metadata."""
+        """Whether the layout does not say that it is gone: the layout may be behind the metadata."""
         return not self._layout.is_gone(queue_id)
 
 
@@ -137,7 +137,7 @@ def make_native_guard(
     failed_signatures: int | None,
     now_ms: Callable[[], int],
 ) -> NativeGuard:
-    """The native guard of a server that listens there; its `inside` is still to be set."""
+    """The guard of a listening server; its `inside` must still be set."""
     authentication = Authentication(
         shared.users,
         shared.home,

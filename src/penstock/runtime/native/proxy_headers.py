@@ -1,7 +1,7 @@
-"""Reads what a trusted balancer says of a connection before anything else does, and not one byte more.
+"""Reads the header of a trusted balancer before anything else, and not one byte more.
 
-What follows the header may be a TLS handshake, which only the event loop's own transport can take. So the header is looked at
-where it is, in the kernel, and taken out once it is whole.
+A TLS handshake may follow the header, which only the event loop's own transport can read. So the header is examined in the
+kernel's buffer, and removed once it is complete.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.sqs.protocols.http import Peer
 from penstock.wire.proxy_protocol import HEADER_BYTES, MORE, ProxyHeader, ProxyHeaderError, read_header
 
 LOOK_SECONDS = 0.005
-"""A header comes in one piece as a rule; one that does not is looked at so often until it is whole."""
+"""A header usually comes in one piece; otherwise it is checked at this interval until it is complete."""
 
 
 class TrustedBalancers:
-    """Addresses from which a header is believed; a connection without one is their own."""
+    """Addresses whose headers are trusted; a connection without one belongs to that address itself."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = [ip_network(network) for network in networks]

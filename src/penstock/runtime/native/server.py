@@ -1,6 +1,6 @@
 """The native protocol's server: sockets in, frames to the driver, answers out. It decides nothing about queues.
 
-Every buffer has a bound, and while the node is congested nobody is read from: `wire.client_session` decides it.
+Every buffer has a limit, and while the node is congested no client is read from: `wire.client_session` decides this.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Server:
         trusted_proxies: Sequence[str] | None = None,
     ) -> None:
         self._tls = tls
-        """What is shown to who connects; that of a cluster asks for a certificate of its authority in return."""
+        """The TLS of the server; that of a cluster requires a certificate of its authority from clients."""
         self._balancers = TrustedBalancers(trusted_proxies) if trusted_proxies else None
-        """Who is believed when it says whose connection it passes on; None: nobody is."""
+        """The balancers whose headers are trusted; None: none."""
         terms = SessionTerms(
             max_connections, write_buffer_bytes, hello_timeout_ms / 1000, secret=secret, place=place
         )
@@ -90,7 +90,7 @@ class Server:
     # -- the end ---------------------------------------------------------------------------------------------
 
     def stop_accepting(self) -> None:
-        """Closes the listening socket and reads no more requests; answers still go out."""
+        """Closes the listening socket and reads no more requests; answers still leave."""
         if self._listener is not None:
             self._listener.close()
         self.sessions.stop()
@@ -110,7 +110,7 @@ class Server:
         self.drop_all()
 
     def drop_all(self) -> None:
-        """Ends everything at once: there is nobody left to answer."""
+        """Ends all connections at once."""
         self.stop_accepting()
         for session in list(self.connections.values()):
             session.abort()

@@ -1,6 +1,6 @@
-"""TLS of the native protocol: what a server shows to its clients, and whom a front end trusts that is such a client itself.
+"""TLS of the native protocol: the server's certificate, and the certificates that a front end trusts as a client.
 
-Clients are users, who show access keys and no certificates. A client that speaks no TLS is told in plain bytes what to do.
+Clients are users with access keys and without certificates. A client without TLS gets an explanation in plain bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLAIN_ANSWER = b"".join(
 
 
 class NativeTls:
-    """What a server listens with; raises `TlsError` where its files cannot be used."""
+    """The TLS of a server; raises `TlsError` if its files cannot be used."""
 
     def __init__(self, certificate_file: Path, key_file: Path) -> None:
         self._tls = Tls(certificate_file, key_file, least=ssl.TLSVersion.TLSv1_3, protocols=())
@@ -45,7 +45,7 @@ class NativeTls:
         self.plain_answer = _PLAIN_ANSWER
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Nobody is, for a certificate that was not asked for."""
+        """Never refuses, because no certificate was requested."""
         return None
 
     def reload(self) -> None:
@@ -54,7 +54,7 @@ class NativeTls:
 
 
 class BackendTrust:
-    """Whose certificate a front end takes for that of its server; raises `TlsError`."""
+    """The certificates that a front end accepts for its server; raises `TlsError`."""
 
     def __init__(self, authority: str) -> None:
         self.client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -70,7 +70,7 @@ class BackendTrust:
 
 
 def native_tls(config: NativeTlsOptions) -> NativeTls | None:
-    """What a configuration says; None where it asks for no TLS. Raises `TlsError`."""
+    """The TLS of a configuration; None if it asks for none. Raises `TlsError`."""
     if config.native_tls_certificate is None or config.native_tls_key is None:
         return None
     return NativeTls(Path(config.native_tls_certificate), Path(config.native_tls_key))
@@ -82,7 +82,7 @@ def backend_trust(config: FrontendConfig) -> BackendTrust | None:
 
 
 def native_certificate(config: NativeTlsOptions) -> NativeTls | None:
-    """What the process listens with; raises `SettingError`."""
+    """The certificate of the process; raises `SettingError`."""
     try:
         return native_tls(config)
     except TlsError as error:
@@ -98,5 +98,5 @@ def trusted_backend(config: FrontendConfig) -> BackendTrust | None:
 
 
 def native_url(address: object, tls: NativeTls | None) -> str:
-    """What clients connect with."""
+    """The URL for clients."""
     return f"{SECURE if tls is not None else PLAIN}://{address}"

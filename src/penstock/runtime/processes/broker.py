@@ -1,24 +1,24 @@
-"""A broker: a node over a real directory, its driver, its native server and its SQS server, in a written order.
+"""A broker: a node over a real directory, its driver, its server and its SQS server, in a fixed order.
 
 Opening:
-  1. its socket is bound, not yet listening: a port in use is found before anything is read. Others than this machine may
-     reach it only if there are users
-  2. the directory is taken and locked, the journal is replayed
-  3. the driver starts its threads, and the clock its own where a daemon keeps the time
+  1. its socket is bound, not yet listening: a port in use is found before anything is read. Other machines may reach it only
+     if there are users
+  2. the directory is locked, the journal is replayed
+  3. the driver starts its threads, and the clock its own if a daemon provides the time
   4. users and other metadata are read
-  5. the record of usage begins; the SQS server opens (see there), and the one for monitoring, linked to the node without
-     a socket
-  6. the server listens, with the native guard behind it: the first request finds everything in place
+  5. the usage record begins; the SQS server opens (see there), and the monitoring server, linked to the node without a
+     socket
+  6. the server listens, with the native guard behind it: the first request finds everything ready
 
 Closing:
-  1. monitoring and the SQS server close: their requests are finished while the node is still there
-  2. the listening socket is closed, requests are no longer read; the record of usage is handed on to its log
-  3. what was handled is flushed and answered; jobs under way end
-  4. the node is closed: its journal is marked as closed well
-  5. answers are sent to those who read them, then connections are closed
-  6. the directory is given up, and so is the metadata
+  1. the monitoring and SQS servers close: their requests are finished while the node is still there
+  2. the listening socket is closed, requests are no longer read; the usage record is sent to its log
+  3. handled requests are flushed and answered; running jobs end
+  4. the node is closed: its journal is marked as cleanly closed
+  5. answers are sent to clients that read them, then connections are closed
+  6. the directory and the metadata are released
 
-What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
+A `StartError` says in one sentence what prevents the opening, and what to do.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Broker(DrivenNode[Node, Driver]):
         super().__init__(node, driver)
         self._disk = disk
         self.native_tls = native_tls
-        """What is shown to native clients, if they are spoken to over TLS."""
+        """The TLS for native clients, if they use TLS."""
         self.link = LocalLink(driver, asyncio.get_running_loop())
         """The way of everything in this process to the node."""
         self._node_clock = node_clock
@@ -91,19 +91,19 @@ class Broker(DrivenNode[Node, Driver]):
         self.shared: SharedServices | None = None
         """Users, and the record of usage."""
         self.sqs_server: SqsServer | None = None
-        """Where SQS is spoken, unless it is turned off."""
+        """The SQS server, unless it is disabled."""
         self.monitoring: Monitoring | None = None
-        """Where monitoring looks, unless it is turned off."""
+        """The monitoring server, unless it is disabled."""
         self.address = address
         self.directory = str(disk.directory)
 
     @property
     def url(self) -> str:
-        """What `penstock.connect` takes."""
+        """The URL for `penstock.connect`."""
         return native_url(self.address, self.native_tls)
 
     async def close(self) -> None:
-        """Stops in the order written above; a broker that has failed only lets go."""
+        """Stops in the order above; a failed broker only releases its resources."""
         if self.monitoring is not None:
             await self.monitoring.close()
         if self.sqs_server is not None:

@@ -1,7 +1,7 @@
-"""A front end of a cluster: SQS and the native protocol in one process, the router behind both.
+"""A front end of a cluster: SQS and the native protocol in one process, with the router behind both.
 
-Opening: the metadata is read, the nodes are looked for, the SQS server and the gateway listen. Closing goes the other
-way round: what was read is finished while the nodes can still be asked.
+Opening: the metadata is read, the nodes are connected, the SQS server and the gateway listen. Closing is in the opposite
+order: requests that were read are finished while the nodes can still be asked.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class ClusterFrontEnd:
     """Everything of `penstock frontend --cluster`; made by `open_cluster_front_end`."""
 
     failure: BaseException | None = None
-    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    """It cannot fail permanently: it waits for missing processes."""
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
     native_tls: NativeTls | None = None
-    """What it shows to native clients, if they are spoken to over TLS."""
+    """The TLS for native clients, if they use TLS."""
     cluster_tls: ClusterTls | None = None
-    """What it shows to the others of its cluster."""
+    """The TLS for other processes of its cluster."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class ClusterFrontEnd:
 
     @property
     def native_address(self) -> Address | None:
-        """Where the native protocol is spoken, if it is."""
+        """The address of the native protocol, if it is enabled."""
         return self._gateway.address if self._gateway is not None else None
 
     @property
     def native_url(self) -> str | None:
-        """What `penstock.connect` takes, if the native protocol is spoken."""
+        """The URL for `penstock.connect`, if the native protocol is enabled."""
         return native_url(self._gateway.address, self.native_tls) if self._gateway is not None else None
 
     @property
@@ -101,7 +101,7 @@ class ClusterFrontEnd:
         await self._closed.wait()
 
     async def close(self) -> None:
-        """Finishes what has begun, then lets go of the nodes and the metadata."""
+        """Finishes requests in progress, then disconnects from the nodes and the metadata."""
         if self.monitoring is not None:
             await self.monitoring.close()
         if self._gateway is not None:
@@ -171,7 +171,7 @@ async def open_cluster_front_end(
             async with asyncio.timeout(FIRST_CONTACT_SECONDS):
                 await link.found()
         except TimeoutError:
-            pass  # the links have said so in the log, and go on looking
+            pass  # the links have logged this, and continue to try
         has_users = shared.users.has_users()
         native = bind_gateway(config.native_listen, has_users) if config.native_listen is not None else None
         sqs = bind_sqs_server(config, has_users) if config.sqs_listen is not None else None

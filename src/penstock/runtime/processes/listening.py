@@ -1,4 +1,4 @@
-"""Listening sockets, and the sentences that say why there is none."""
+"""Listening sockets, and the errors if there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StartError(Exception):
 
 
 class SettingError(StartError):
-    """What the server was told cannot be; as with everything else that is wrong in a command, nothing was begun."""
+    """An invalid setting; as with other errors of a command line, nothing was started."""
 
 
 class StrangerError(StartError):
@@ -21,7 +21,7 @@ class StrangerError(StartError):
 
 
 def check_users(address: Address, has_users: bool) -> None:
-    """Raises where others than this machine could reach the address while everybody may do everything."""
+    """Raises if other machines could reach the address while there are no users."""
     if not address.is_loopback and not has_users:
         raise StartError(
             f"refuses to listen on {address}: there are no users yet, so every client that reaches it could read and "

@@ -1,7 +1,7 @@
-"""The format of the server's log: one line for each message, as text or as JSON. Secrets never get here.
+"""The format of the server's log: one line for each message, as text or as JSON. Secrets are never logged.
 
-Messages name their values, `log.warning("lost node %(node)s", {"node": name})`, and the JSON format has each of them
-as a field too. So a collector can search by node, queue or partition without parsing sentences.
+Messages name their values, `log.warning("lost node %(node)s", {"node": name})`, and the JSON format has each of them as a
+field too. So a collector can search by node, queue or partition without parsing sentences.
 """
 
 from __future__ import annotations

@@ -27,20 +27,20 @@ from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.listening import SettingError, StartError, bind
 
 FIRST_CONTACT_SECONDS = 2.0
-"""How long the start waits for etcd; without it the server answers that, and goes on looking."""
+"""How long the start waits for etcd; after that the server starts, answers with an error, and continues to try."""
 
 
 class MetadataProcess:
     """Everything of `penstock metadata`; made by `open_metadata_service`."""
 
     failure: BaseException | None = None
-    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    """It cannot fail permanently: it waits for missing processes."""
     sqs_server: SqsServer | None = None
     partner_threads: tuple[int, ...] = ()
     native_tls: NativeTls | None = None
     """It has no native clients."""
     cluster_tls: ClusterTls | None = None
-    """What it shows to the others of its cluster."""
+    """The TLS for other processes of its cluster."""
 
     def __init__(self, server: MetadataServer, store: EtcdStore, name: str, address: str) -> None:
         self.name = name
@@ -51,7 +51,7 @@ class MetadataProcess:
 
     @property
     def following(self) -> bool:
-        """Whether it hears from etcd right now."""
+        """Whether it receives changes from etcd now."""
         return self._server.follower.following
 
     async def ended(self) -> None:
@@ -59,7 +59,7 @@ class MetadataProcess:
         await self._closed.wait()
 
     async def close(self) -> None:
-        """Takes the server off the map, ends its connections, and lets go of etcd."""
+        """Takes the server off the map, ends its connections, and disconnects from etcd."""
         await self._server.close()
         await self._store.close()
         self._closed.set()
@@ -110,7 +110,7 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
             await server.registration.registered.wait()
             await _check_reachability(store, secret, tls)
     except TimeoutError:
-        pass  # the server has said so in the log, and goes on looking
+        pass  # the server has logged this, and continues to try
     except StartError:
         await server.close()
         await store.close()

@@ -1,4 +1,4 @@
-"""Carries out what the front end asks of the metadata store: through the mirror, so that the cache knows at once."""
+"""Carries out the front end's requests to the metadata store through the mirror, so that the cache has the results at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.steps.step import Put, Remove, Stored, StoreStep
 
 
 class MetadataRegistry:
-    """Writes are rare, so each may have a task of its own."""
+    """Writes are rare, so each may have its task."""
 
     def __init__(self, mirror: MetadataMirror) -> None:
         self._mirror = mirror

@@ -1,4 +1,4 @@
-"""Runs message move tasks: asks the mover what is due, carries it out, and comes again when it says so."""
+"""Runs message move tasks: asks the mover what is due, carries it out, and calls it again at the requested time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MoveTimer:
         self._come_again()
 
     def close(self) -> None:
-        """Starts nothing more; a slice under way ends by itself, and the task goes on elsewhere or later."""
+        """Starts nothing more; a running slice ends by itself, and the task continues elsewhere or later."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,15 +1,15 @@
-"""A node of a cluster as a service: its engine, its streams to other nodes, its place in the layout, its manager.
+"""A node of a cluster as a service: its engine, its streams to other nodes, its registration, its manager.
 
 Opening:
   1. addresses, name and secret are checked, all sockets are bound
-  2. the directory is taken and locked, the journal is replayed; nothing of it is served yet
-  3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
-  4. the native protocol listens, and the port for readers with tickets where there is one: whoever asks is told `not-primary`
-     until the layout says otherwise
-  5. the node stands for election as the cluster's manager
+  2. the directory is locked, the journal is replayed; nothing of it is served yet
+  3. the metadata is read, streams to other nodes are accepted, the node registers under its lease
+  4. the native protocol listens, and the port for readers with tickets if there is one: clients get `not-primary` until the
+     layout says otherwise
+  5. the node stands for the office of the cluster's manager
 
-Closing goes the other way round: the node first hands over what it leads, so that nobody has to be elected, and leaves the
-layout, so that others do not wait for it while it finishes.
+Closing is in the opposite order. First the node hands over what it leads, so that no election is needed, and leaves the
+layout, so that others do not wait for it.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ class ClusterNode(DrivenNode[ReplicatedNode, ClusterDriver]):
     """Everything of `penstock node run`; made by `open_cluster_node`."""
 
     sqs_server: SqsServer | None = None
-    """It speaks no SQS; front ends do."""
+    """It has no SQS server; front ends do."""
     native_tls: NativeTls | None = None
-    """Only front ends speak with clients."""
+    """It has no native clients; front ends do."""
     cluster_tls: ClusterTls | None = None
-    """What it shows to the others of its cluster."""
+    """The TLS for other processes of its cluster."""
     link: LocalLink | None = None
     """The way of its monitoring to the node."""
     readers: ReaderServer | None = None
-    """Where clients with tickets read logs."""
+    """The port on which clients with tickets read logs."""
     reader_address: Address | None = None
-    """Where that is."""
+    """Its address."""
     reader_record: ReaderRecord | None = None
-    """What they have read, on its way to the record of usage."""
+    """The usage rows of these readers."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class ClusterNode(DrivenNode[ReplicatedNode, ClusterDriver]):
         self.monitoring: Monitoring | None = None
         self.registration: Registration | None = None
         self.lifecycle: LifecycleSender | None = None
-        """Sends what becomes of messages to its log."""
+        """Sends lifecycle rows to their log."""
         self.links = links
         self.mirror = MetadataMirror(store)
         self._disk = disk
@@ -337,7 +337,7 @@ def _bind_all(wanted: Sequence[tuple[Address, str]]) -> list[socket.socket]:
 
 
 async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[PartitionEntry]]:
-    """What the layout says of nodes and partitions now; raises `StartError`."""
+    """The present nodes and partitions of the layout; raises `StartError`."""
     try:
         nodes, partitions = await store.list(NODES), await store.list(PARTITIONS)
     except StoreUnavailableError as error:

@@ -1,9 +1,9 @@
-"""The server as a process of its own: signals, logging, exit codes.
+"""The server as a separate process: signals, logging, exit codes.
 
-SIGTERM or SIGINT once: a clean stop in the order written in `broker`, exit code 0. A second one while that is
-under way: the process ends at once, exit code 1; nothing that was acknowledged is lost by it. A node that fails
-(the disk reports an error, or a defect shows) stops the process with exit code 1 rather than going on with
-state that may be wrong; a supervisor starts it again and recovery finds what is true.
+SIGTERM or SIGINT once: a clean stop in the order of `broker`, exit code 0. A second one meanwhile: the process ends at
+once, exit code 1; nothing that was acknowledged is lost. If a node fails (the disk reports an error, or a defect shows),
+the process stops with exit code 1 rather than continue with state that may be wrong; a supervisor starts it again, and
+recovery restores the true state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FILES_BESIDE_CONNECTIONS = 2_048
 
 
 class Service(Protocol):
-    """What a process runs."""
+    """The contents of a process."""
 
     @property
     def failure(self) -> BaseException | None:
@@ -63,17 +63,17 @@ class Service(Protocol):
 
     @property
     def sqs_server(self) -> SqsServer | None:
-        """Where it speaks SQS, if it does."""
+        """Its SQS server, if it has one."""
         ...
 
     @property
     def cluster_tls(self) -> ClusterTls | None:
-        """What it shows to the other processes of its cluster, if there is TLS between them."""
+        """The TLS for other processes of its cluster, if they use TLS."""
         ...
 
     @property
     def native_tls(self) -> NativeTls | None:
-        """What it shows to native clients, if it speaks TLS with them."""
+        """The TLS for native clients, if it has TLS for them."""
         ...
 
     @property
@@ -105,7 +105,7 @@ def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
 
 
 def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], None]) -> int:
-    """The same for a front end of its own."""
+    """The same for a separate front end."""
     set_up_logging(config.log_level, config.log_format)
     (sqs,), warning = _allow_files(_sqs_connections(config))
     fitted = replace(config, sqs_max_connections=max(1, sqs))
@@ -171,12 +171,12 @@ async def _serve(
     processors: Processors,
 ) -> int:
     service = await open_service()
-    if warning is not None:  # not earlier: who cannot start is told why, and nothing else
+    if warning is not None:  # not earlier: a process that cannot start prints only the reason
         logger.warning(warning)
     stop = asyncio.Event()
     _stop_on_signals(stop)
     _reload_on_signal(service)
-    # What lives until the end need not be looked at by every collection.
+    # The garbage collector need not visit objects that live until the end.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
@@ -214,7 +214,7 @@ def _allow_files(*connections: int) -> tuple[tuple[int, ...], str | None]:
         return connections, None
     fitting = fitting_connections(most, connections)
     if most >= max(connections) + FILES_BESIDE_CONNECTIONS:
-        return fitting, None  # said only where not even the largest would fit
+        return fitting, None  # logged only if not even the largest would fit
     taken = " and ".join(
         f"{few} connections instead of {many}" for few, many in zip(fitting, connections, strict=True) if many
     )
@@ -225,10 +225,10 @@ def _allow_files(*connections: int) -> tuple[tuple[int, ...], str | None]:
 
 
 def fitting_connections(files: int, connections: Sequence[int]) -> tuple[int, ...]:
-    """How many of these connections each port can take with so many files.
+    """How many of these connections each port can accept with so many file descriptors.
 
-    The rest is for the server itself: one that can open no file of its own stops, and who opens connections and says nothing
-    could bring that about.
+    The rest is for the server itself: a server that cannot open its own files stops, and clients that open many
+    connections could cause that.
     """
     for_connections = files - min(FILES_BESIDE_CONNECTIONS, files // 2)
     wanted = sum(connections)

@@ -1,4 +1,4 @@
-"""A front end of its own: the SQS server in one process, the node it asks in another."""
+"""A separate front end: the SQS server in one process, its node in another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RemoteFrontEnd:
     """Everything of `penstock frontend`; made by `open_front_end`."""
 
     failure: BaseException | None = None
-    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    """It cannot fail permanently: it waits for missing processes."""
     cluster_tls: ClusterTls | None = None
     """It is in no cluster."""
     native_tls: NativeTls | None = None
@@ -56,7 +56,7 @@ class RemoteFrontEnd:
         await self._closed.wait()
 
     async def close(self) -> None:
-        """Finishes what has begun, then lets go of the back end."""
+        """Finishes requests in progress, then disconnects from the back end."""
         if self.monitoring is not None:
             await self.monitoring.close()
         await self.sqs_server.close()
@@ -77,7 +77,7 @@ async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
         async with asyncio.timeout(FIRST_CONTACT_SECONDS):
             await link.found()
     except TimeoutError:
-        pass  # the link has said so in the log, and goes on looking
+        pass  # the link has logged this, and continues to try
     clock, monitoring = WallClock(), None
     try:
         bound = bind_sqs_server(config, shared.users.has_users())

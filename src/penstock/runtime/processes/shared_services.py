@@ -1,8 +1,8 @@
-"""What the SQS server and the native guard of a process share: users and other metadata, and the record of usage.
+"""What all servers of a process share: users and other metadata, and the usage record.
 
-Opened before them, with the metadata read and the master key loaded; the record of usage begins when the engine can be
-asked. Closed after them: first the record is handed on to its log, while the engine is there; what is recorded after that
-stays in its directory for the next process.
+Opened before the servers, with the metadata read and the master key loaded. The usage record begins when the engine can be
+asked. Closed after them: first the record is sent to its log, while the engine is there. Later rows stay in its directory
+for the next process.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class SharedServices:
         self.queues = QueueDirectory(self.home, mirror.cache)
         """For a server that only asks for policies."""
         self.throttle = Throttle(mirror.cache)
-        """One for all servers: a user has one limit, also over two protocols."""
+        """One for all servers: a user of two of them has one limit."""
         self.link_secret = keys.master.derived("link 1")
-        """What front ends of one server know, and nobody else."""
+        """A secret that only front ends of one server know."""
         self._usage: UsageCollector | None = None
         self._sender: UsageSender | None = None
 
@@ -64,12 +64,12 @@ class SharedServices:
 
     @property
     def usage(self) -> UsageCollector:
-        """Where requests are recorded."""
+        """The usage record."""
         assert self._usage is not None, "the record of usage has not begun"
         return self._usage
 
     def usage_totals(self) -> UsageTotals:
-        """What became of the record of requests so far."""
+        """The counters of usage rows so far."""
         return self.usage.totals()
 
     def begin_usage(self, name: str, link: EngineLink) -> None:
@@ -84,7 +84,7 @@ class SharedServices:
         self._sender.start()
 
     async def hand_on(self) -> None:
-        """What is recorded goes to its log; the engine must still be there."""
+        """Sends recorded rows to their log; the engine must still be there."""
         if self._sender is not None:
             await self._sender.close()
 
@@ -142,7 +142,7 @@ async def _open_store(config: SharedServicesConfig) -> MetadataStore:
 
 
 def _check_key(config: SharedServicesConfig, mirror: MetadataMirror, keys: UserKeys) -> None:
-    """Raises where nobody could be let in with this master key."""
+    """Raises if no user could be admitted with this master key."""
     if not opens_any(keys.master, (entry.value for entry in mirror.cache.list(KEYS))):
         raise StartError(
             f"{config.metadata_key_path} is not the master key that the users' access keys were encrypted and sealed with, so "

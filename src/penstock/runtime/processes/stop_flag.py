@@ -1,7 +1,7 @@
 """A flag that a signal handler sets and that its own thread waits for.
 
-`threading.Event` cannot be that: its `wait` holds a lock for a moment, and a handler that runs in this moment waits for
-the same lock in the same thread, for ever.
+`threading.Event` cannot be used: its `wait` holds a lock for a moment, and a handler that runs in this moment waits
+forever for the same lock in the same thread.
 """
 
 from __future__ import annotations

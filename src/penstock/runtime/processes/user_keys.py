@@ -1,6 +1,6 @@
-"""The keys with which a process reads what it is told about users: the master key, and the number of the register that was seen.
+"""The keys with which a process verifies users: the master key, and the last seen number of the register.
 
-Loaded before the metadata is read, because nothing about users is believed without them.
+They are loaded before the metadata is read, because nothing about users is trusted without them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _logger = logging.getLogger(__name__)
 
 
 class UserKeys(NamedTuple):
-    """What is needed to believe a record of a user."""
+    """What is needed to verify a record of a user."""
 
     master: MasterKey
     seen: SeenRegister
     seen_number: int
 
     def noting(self) -> Callable[[int], None]:
-        """Remembers numbers; where that cannot be written it is said once, and this process remembers them."""
+        """Remembers numbers; if they cannot be written, this is logged once, and the process remembers them in memory."""
         told = False
 
         def note(number: int) -> None:
@@ -89,7 +89,7 @@ async def open_user_keys(config: MetadataOptions, store: MetadataStore) -> UserK
 
 
 async def _has_users(store: MetadataStore) -> bool:
-    """Waits for a store that does not answer, unless somebody remembers what is in it."""
+    """Waits for a store that does not answer, unless another process remembers its contents."""
     while True:
         try:
             return bool((await store.list(KEYS)).entries or (await store.list(USERS)).entries)
@@ -105,8 +105,8 @@ async def _has_users(store: MetadataStore) -> bool:
 async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> None:
     """Seals once what an earlier version wrote into the file of a single server; raises `StartError`.
 
-    Only while no register was ever seen here, and only in a file that nobody but the server's own user can have written to:
-    whoever could write there could read the master key as well.
+    Only if no register was ever seen here, and only in a file that only the server's own user can write: a user who could
+    write there could read the master key as well.
     """
     if keys.seen_number:
         return
@@ -141,9 +141,9 @@ async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> Non
 
 
 def _warn_of_writers(directory: Path) -> None:
-    """Whoever deletes the metadata and the number that was seen gets a server without users at its next start.
+    """Warns of other writers: if one deletes the metadata and the last seen number, the next start has no users.
 
-    It is no reason not to start: volumes of containers are such directories, and nobody else is there.
+    This does not prevent the start: volumes of containers are such directories, without other users.
     """
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:

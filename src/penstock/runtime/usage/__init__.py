@@ -1,1 +1,1 @@
-"""Carries rows of usage to their log."""
+"""Sends usage rows to their log."""

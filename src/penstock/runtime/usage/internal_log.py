@@ -1,4 +1,4 @@
-"""Carries out what it takes to store something in a log of Penstock's own, over a link to the engine."""
+"""Carries out the steps that store something in a log of Penstock's own, over a link to the engine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_REPLICAS = 3
 
 
 class InternalLog:
-    """The way to it over one link."""
+    """The log over one link."""
 
     def __init__(self, link: EngineLink, name: str, contents: str) -> None:
-        """`contents`: what waits while the log cannot take it, in the words of a warning."""
+        """`contents`: the waiting rows, in the words of a warning."""
         self._link = link
         self._log = internal_log.InternalLog(name, contents, lambda: replicas_over(link))
         self._looking = asyncio.Lock()
@@ -45,14 +45,14 @@ class InternalLog:
 
 
 def replicas_over(link: EngineLink) -> int:
-    """How many replicas a new log gets: as many as the cluster that a link leads to has nodes, and no more than it needs."""
+    """The number of replicas of a new log: as many as the cluster has nodes, and no more than it needs."""
     if not isinstance(link, ClusterLink):
         return 1
     return max(1, min(MOST_REPLICAS, len(link.map.nodes)))
 
 
 async def outcome_of(link: EngineLink, step: Ask) -> Reply | PenstockError:
-    """What the engine answers."""
+    """The engine's answer."""
     answered: asyncio.Future[Reply | PenstockError] = asyncio.get_running_loop().create_future()
 
     def done(outcome: Reply | PenstockError) -> None:

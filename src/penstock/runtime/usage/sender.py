@@ -1,4 +1,4 @@
-"""Runs what hands usage on to its log (`frontend/usage/handing_on.py`): one task, beside the requests and never in their way."""
+"""Runs the sending of usage rows (`frontend/usage/handing_on.py`): one task, beside the requests and never in their way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UsageSender:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def totals(self) -> UsageTotals:
-        """What became of the events so far."""
+        """The counters of rows so far."""
         return self._collector.totals()
 
     async def close(self) -> None:

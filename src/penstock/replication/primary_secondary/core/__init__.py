@@ -1,1 +1,1 @@
-"""One partition: epochs, commitment, progress of replicas. Pure decisions without a node around them."""
+"""One partition: epochs, commits, progress of replicas. Pure decisions without a node around them."""

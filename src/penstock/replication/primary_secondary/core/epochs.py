@@ -1,7 +1,7 @@
-"""Which epoch wrote which records of a partition's log, and where two logs part.
+"""Which epoch wrote which records of a partition's log, and where two logs diverge.
 
-One primary writes in an epoch, so two logs that have the same epoch at an index have the same record there, and the same
-records everywhere before. That makes a few pairs of numbers enough to compare logs of any length.
+Only one primary writes in an epoch. So if two logs have the same epoch at an index, they have the same record there and
+the same records before it. A few pairs of numbers are therefore enough to compare logs of any length.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 EPOCHS_REMEMBERED = 1_000
-"""The newest; who parted from the others before those is sent the partition whole."""
+"""Only the newest are kept; a replica that diverged before those gets a whole state."""
 
 
 class EpochHistory:

@@ -1,8 +1,9 @@
-"""The primary of a partition: who has how much, what is committed by that, who falls out of sync and who comes back.
+"""The primary of a partition: which records each replica has, what is committed, and which replicas leave or join the in-sync
+set.
 
-A record is committed when every replica in sync has it on disk (`sync`), or when the primary has (`async`). The in-sync
-set is what the metadata store says, because an election reads it there. While a change of it is under way a record
-must be at the members of both sets: so whichever of them an election sees, its members have everything committed.
+A record is committed when every replica in sync has it on disk (`sync`), or when the primary has (`async`). The metadata
+store defines the in-sync set, because an election reads it there. While a change of it is in progress, a record must be at
+the members of both sets: so the members of either set, whichever an election sees, have everything that is committed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from penstock.replication.primary_secondary.core.replica_progress import LAG_MS,
 
 
 class Primary:
-    """What the primary of one epoch knows; thrown away with the epoch."""
+    """The knowledge of the primary of one epoch; dropped with the epoch."""
 
     def __init__(
         self,
@@ -70,11 +71,11 @@ class Primary:
         return self._confirmed_by_all(self._committed)
 
     def rely(self, index: int) -> None:
-        """Somebody counts on it that no failover loses the log up to here."""
+        """Registers that no failover may lose the log up to here."""
         self._relied = max(self._relied, index)
 
     def appended(self, last: int, now_ms: int) -> None:
-        """The log goes on up to `last`."""
+        """The log has grown up to `last`."""
         self._last = last
         for follower in self.followers.values():
             if follower.waiting_since_ms is None and follower.confirmed < last:
@@ -86,7 +87,7 @@ class Primary:
         self._commit()
 
     def confirmed(self, node: str, index: int, now_ms: int) -> None:
-        """A follower's disk has the log up to here; every word of progress gives it time again."""
+        """A follower's disk has the log up to here; every report of progress extends its deadline."""
         follower = self.followers.get(node)
         if follower is None or index < follower.confirmed:
             return
@@ -106,15 +107,15 @@ class Primary:
             follower.vouched_ms = max(follower.vouched_ms, sent_ms)
 
     def leads_since(self, since_ms: int) -> bool:
-        """Whether this was the only primary at `since_ms`, or later. An `async` primary has its lease for that.
+        """Whether this was the only primary at `since_ms` or later. An `async` primary has its lease for that.
 
-        Only replicas in sync can be elected. Each of them that followed this primary then had not been. Where the
-        primary is the only one in sync, no other can be elected.
+        Only replicas in sync can be elected. A replica that followed this primary at a moment had not been elected then.
+        If the primary is alone in sync, no other replica can be elected.
         """
         return not self.synchronous or not self.unvouched(since_ms)
 
     def unvouched(self, since_ms: int) -> list[str]:
-        """The replicas in sync that have not been heard of since."""
+        """The replicas in sync without a message since then."""
         counts = self.in_sync | (self._proposed or frozenset())
         return [
             node
@@ -130,14 +131,14 @@ class Primary:
             follower.waiting_since_ms = now_ms
 
     def lost(self, node: str) -> None:
-        """A follower starts again: what it confirmed before counts no more until it says so again."""
+        """A follower starts again: its earlier confirmations no longer count."""
         follower = self.followers.get(node)
         if follower is not None:
             follower.lost()
             self._commit()
 
     def stalled(self, duration_ms: int, now_ms: int) -> None:
-        """This node itself stood still: it could not hear its followers, so that is not held against them."""
+        """This node itself was paused and could not receive messages, so its followers are not blamed for the silence."""
         for follower in self.followers.values():
             follower.spared(duration_ms, now_ms)
 
@@ -166,13 +167,13 @@ class Primary:
         return not self.synchronous or len(self.in_sync) >= self.least_in_sync
 
     def wanted_in_sync(self, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
-        """The in-sync set as it should be, where it should be another and no change is under way.
+        """The in-sync set as it should be, if it should change and no change is in progress.
 
-        Who lags or is gone leaves, who has everything comes back: everything that is committed, and everything that
-        was there when the epoch began, because who led before may have committed all of that. Where the primary's own
-        disk is enough for a commit (`async`), who is close comes back. Leaving is asked for also where too few are
-        left then, after a longer while: nothing is acknowledged while somebody in sync does not confirm, and sends
-        are refused below the least.
+        Replicas that lag or are unreachable leave. A replica joins when it has everything that is committed, and
+        everything that was there when the epoch began, because the previous primary may have committed all of that. If the
+        primary's own disk is enough for a commit (`async`), a replica joins when it is close. A replica also leaves if too
+        few remain, but only after a longer time: nothing is acknowledged while a replica in sync does not confirm, and
+        sends are refused below the minimum.
         """
         if self._proposed is not None:
             return None
@@ -200,12 +201,12 @@ class Primary:
         )
 
     def awaited_until_ms(self) -> int | None:
-        """When one that comes in is waited for no longer; None: nobody is."""
+        """Until when the primary waits for a replica that joins; None: there is none."""
         times = [follower.awaited_until_ms for follower in self.followers.values()]
         return min((time for time in times if time is not None), default=None)
 
     def end_waits(self, now_ms: int) -> None:
-        """Who has come in, or is about to, counts by that; who was waited for in vain is left behind."""
+        """Ends the waiting for replicas that have joined, or are about to, and gives up the others."""
         counts = self.in_sync | (self._proposed or frozenset())
         for node, follower in self.followers.items():
             if follower.awaited_until_ms is None:
@@ -230,16 +231,16 @@ class Primary:
         self._proposed = frozenset(in_sync)
 
     def decided(self, in_sync: Iterable[str]) -> None:
-        """What the store says now, whatever was proposed."""
+        """The store's current in-sync set, whatever was proposed."""
         self._proposed = None
         self.in_sync = frozenset(in_sync)
         self._commit()
 
     def set_replicas(self, replicas: Iterable[str], joined: Mapping[str, int], now_ms: int) -> set[str]:
-        """Who holds the partition now, and since when; returns those of which nothing is known.
+        """The replicas of the partition and their start; returns those about which nothing is known.
 
-        A new replica has confirmed nothing. Neither has one that was taken off and added again, whether or not this primary
-        heard of each of the two: it dropped what it had confirmed.
+        A new replica has confirmed nothing. The same holds for a replica that was removed and added again, even if this
+        primary did not receive both changes: the replica dropped everything that it had confirmed.
         """
         others = {node for node in replicas if node != self._node}
         for node in self.followers.keys() - others:

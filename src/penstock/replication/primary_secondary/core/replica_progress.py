@@ -1,8 +1,8 @@
-"""Another replica as the primary sees it: what it has, whether it lags, and whether it is close enough to come in.
+"""Another replica as the primary sees it: which records it has, whether it lags, and whether it is close enough to join.
 
-A replica out of sync that is sent as much as it takes is always a moment behind while messages keep coming: whenever
-somebody looks, something more is committed. So it need not be caught having everything. It is close when it confirms
-within `CLOSE_MS` all that was there before; then commits wait for it as if it were in sync, and so it has everything soon.
+While messages keep arriving, a replica out of sync is always slightly behind, even at full speed. So it need not have
+everything at the moment of a check. It is close when it confirms within `CLOSE_MS` everything that was there before. Then
+commits wait for it as if it were in sync, so it soon has everything.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ LAG_MS = 1_000
 LAST_LAG_MS = 3_000
 """The same where too few would be left to take sends: then to wait a little longer costs less than to refuse."""
 CLOSE_MS = 300
-"""Who is so far behind at most, and makes that up in the same time, may come in."""
+"""Maximum lag, and maximum time to make it up, with which a replica may join the in-sync set."""
 AWAIT_MS = 600
 """Commits wait so long at most for one that comes in to have everything."""
 AWAIT_AGAIN_MS = 10_000
-"""Who was waited for in vain is not waited for again so soon."""
+"""The pause before the primary waits again for a replica that did not catch up."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Follower:
     joined: int = 0
     """Which of the node's memberships this is (`PartitionEntry.joined`)."""
     confirmed: int = 0
-    """Up to which record its disk has the log, as it said itself; 0: it has said nothing yet."""
+    """The last record on its disk, as it confirmed; 0: it has confirmed nothing yet."""
     waiting_since_ms: int | None = None
     """Since when there is something that it has not confirmed; None: it has everything."""
     aim: int = 0
@@ -38,7 +38,7 @@ class Follower:
     """How long it took to confirm all that was there, when that was last measured."""
     trail_measured_ms: int | None = None
     awaited_until_ms: int | None = None
-    """It is let in: until then commits wait for it, so that it has everything."""
+    """Commits wait for it until then, so that it gets everything."""
     not_before_ms: int | None = None
     """It was waited for in vain, and is not again before this."""
     vouched_ms: int = 0
@@ -53,7 +53,7 @@ class Follower:
         self.aim, self.aimed_ms = last, now_ms
 
     def trails_by(self, limit_ms: int, now_ms: int) -> bool:
-        """Whether it is so little behind, and has been heard of since."""
+        """Whether it lags by at most this, and has sent a message since then."""
         if self.trail_measured_ms is None:
             return False
         return self.trail_ms <= limit_ms and now_ms - self.trail_measured_ms <= limit_ms
@@ -70,12 +70,12 @@ class Follower:
         self.not_before_ms = now_ms + AWAIT_AGAIN_MS
 
     def lost(self) -> None:
-        """It starts again, and what it said before counts no more."""
+        """It starts again, and its earlier confirmations no longer count."""
         self.confirmed = self.aim = 0
         self.trail_measured_ms = self.awaited_until_ms = None
 
     def spared(self, duration_ms: int, now_ms: int) -> None:
-        """For so long it could not be heard, through no fault of its own."""
+        """It could not be heard for so long, and was not at fault."""
         if self.waiting_since_ms is not None:
             self.waiting_since_ms = min(now_ms, self.waiting_since_ms + duration_ms)
         if self.awaited_until_ms is not None:

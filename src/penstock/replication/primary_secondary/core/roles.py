@@ -1,8 +1,8 @@
-"""The roles of a node in a partition, and the one table of what may change them.
+"""The roles of a node in a partition, and the table of all events that change them.
 
-A role is never stored: it follows from what the node leads, serves, drains and follows. What the table says is done, step by step; a step
-that finds no room in the journal is done later, from the role that the node has then. `docs/architecture.md` has the diagram, which
-`scripts/role_diagram.py` draws from this table.
+A role is never stored: it follows from what the node leads, serves, drains and follows. The steps in the table are carried
+out one by one. A step that finds no room in the journal is repeated later, from the role that the node has then.
+`docs/architecture.md` has the diagram, which `scripts/role_diagram.py` draws from this table.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import NamedTuple
 
 
 class Role(StrEnum):
-    """What a node is for a partition."""
+    """The role of a node in a partition."""
 
     ABSENT = "absent"
     """It does nothing with the partition. Data of it may be on its disk."""
     FOLLOWER = "follower"
-    """It takes in what a primary sends."""
+    """It stores what a primary sends."""
     LEADING = "leading"
     """It is the primary and serves no client: its epoch begins, it hands over, the partition is closed, or its lease has ended."""
     SERVING = "serving"
     """It is the primary, and clients are served."""
     DRAINING = "draining"
-    """It is the primary of a partition of a deleted queue: what is on its way to other queues goes on."""
+    """It is the primary of a partition of a deleted queue: moves to other queues continue."""
 
 
 PRIMARY = (Role.LEADING, Role.SERVING, Role.DRAINING)
 
 
 class Event(StrEnum):
-    """What may change a role. The value is the label in the diagram."""
+    """An event that may change a role. The value is the label in the diagram."""
 
     # the newest entry of the layout, as this node sees it
     FOREIGN = "the data here is of another queue"
@@ -42,7 +42,7 @@ class Event(StrEnum):
     ELECTED = "named the primary"
     NAMED = "named a replica"
     GONE = "the entry is gone"
-    # what a node hears and finds
+    # what a node receives and finds
     SUPERSEDED = "a later epoch is heard of"
     LEASE_LOST = "the lease is lost"
     DAMAGED = "damage is found"
@@ -53,7 +53,7 @@ class Event(StrEnum):
 
 
 class Step(StrEnum):
-    """What is done then."""
+    """A step that an event causes."""
 
     REFUSE = "say that the entry is not acted upon"
     STAND_DOWN = "lead it no more, and follow"
@@ -70,7 +70,7 @@ class Step(StrEnum):
 
 
 class Row(NamedTuple):
-    """What is done, in this order, and the roles that the node may have then. The first is the usual one."""
+    """The steps in order, and the roles that the node may have afterwards. The first role is the usual one."""
 
     steps: tuple[Step, ...]
     then: tuple[Role, ...]
@@ -124,7 +124,9 @@ TRANSITIONS: Table = {
     **_rows((Role.SERVING,), Event.MAY_NEITHER, (Step.TURN_AWAY,), Role.LEADING),
     **_rows((Role.DRAINING,), Event.MAY_NEITHER, (Step.STOP_DRAINING,), Role.LEADING),
 }
-"""By role and event. A pair that is not here cannot happen: only a primary hears of its own epoch, or asks whether it may act."""
+"""By role and event. A pair that is missing cannot happen: only a primary receives messages of its own epoch, or asks whether
+it may act.
+"""
 
 
 def diagram() -> str:

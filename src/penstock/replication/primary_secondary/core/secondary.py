@@ -1,4 +1,4 @@
-"""The other side: what a replica does with what a primary sends it."""
+"""The follower's side: how a replica handles the records of a primary."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from penstock.replication.primary_secondary.core.epochs import EpochHistory, las
 
 
 class Refused(NamedTuple):
-    """The sender is deposed: a higher epoch is known here."""
+    """The sender is deposed: this replica knows a higher epoch."""
 
     epoch: int
 
 
 class OutOfStep(NamedTuple):
-    """The records do not follow what is here: the primary has to look where the logs part."""
+    """The records do not follow the log here: the primary must find where the logs diverge."""
 
     last: int
 
 
 class Ready(NamedTuple):
-    """Records from `first` on may be appended; those before are here already."""
+    """Records from `first` on may be appended; the earlier ones are here already."""
 
     first: int
 
@@ -29,7 +29,7 @@ Judgement = Refused | OutOfStep | Ready
 
 
 class Secondary:
-    """The state of a replica that follows. `known_epoch` is the highest epoch that it ever heard of."""
+    """The state of a replica that follows. `known_epoch` is the highest epoch that it knows."""
 
     def __init__(self, epochs: EpochHistory, last: int, known_epoch: int) -> None:
         self.epochs = epochs
@@ -37,7 +37,7 @@ class Secondary:
         self.known_epoch = max(known_epoch, epochs.last)
 
     def judge(self, epoch: int, previous: int, previous_epoch: int, count: int) -> Judgement:
-        """Records (previous, previous + count] of a primary of `epoch`, whose record `previous` is of `previous_epoch`."""
+        """Judges records (previous, previous + count] of a primary of `epoch`, whose record `previous` is of `previous_epoch`."""
         if epoch < self.known_epoch:
             return Refused(self.known_epoch)
         self.known_epoch = epoch
@@ -50,19 +50,19 @@ class Secondary:
 
 
 class Continue(NamedTuple):
-    """The replica goes on from the record after `previous`."""
+    """The replica continues with the record after `previous`."""
 
     previous: int
 
 
 class CutFirst(NamedTuple):
-    """The replica has records that were never committed: it goes back to `last`, then on from there."""
+    """The replica has records that were never committed: it cuts its log to `last` and continues from there."""
 
     last: int
 
 
 class SendWhole(NamedTuple):
-    """The logs have nothing in common that the primary still has: the state and what lives of the messages is sent."""
+    """The primary no longer has a record that both logs share: it sends the state and the living messages."""
 
 
 Approach = Continue | CutFirst | SendWhole

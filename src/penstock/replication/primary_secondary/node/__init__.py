@@ -1,1 +1,1 @@
-"""A node's part in a cluster: which partitions it leads and follows, and what it says to other nodes."""
+"""A node's part in a cluster: the partitions that it leads and follows, and its messages to other nodes."""

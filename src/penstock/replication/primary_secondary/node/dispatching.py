@@ -1,4 +1,4 @@
-"""What other nodes say, taken to whoever it is for. What finds no room in the journal waits, and all that follows it."""
+"""Dispatches messages from other nodes. If the journal has no room for one, it waits, and so does everything that follows it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FromPrimary = Lead | Append | Cut | Image | Batches
 
 
 class Dispatch:
-    """The ear of a node."""
+    """Dispatches messages from peer nodes."""
 
     def __init__(
         self,
@@ -62,17 +62,17 @@ class Dispatch:
         self._follower = follower
         self.moves = moves
         self._early: dict[int, tuple[str, Lead]] = {}
-        """Calls of primaries of partitions that this node does not know of yet."""
+        """Calls of primaries about partitions that this node does not know yet."""
         self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}
-        """By node: what waits for room in the journal."""
+        """By node: messages that wait for room in the journal."""
         self._held: dict[int, deque[tuple[PeerStream, FromPrimary, bytes]]] = {}
-        """By partition: what waits until a whole state that came before it is installed."""
+        """By partition: messages that wait until an earlier whole state is installed."""
         self._left_out: set[tuple[str, str]] = set()
-        """What was said about messages of newer nodes: once is enough."""
+        """Kinds of messages of newer nodes that were logged already."""
 
     @property
     def is_stalled(self) -> bool:
-        """Whether something waits that came already."""
+        """Whether an earlier message still waits."""
         return bool(self._stalled or self._held)
 
     def frame(self, node: str, frame: Frame) -> None:
@@ -99,7 +99,7 @@ class Dispatch:
             self._stalled.setdefault(node, deque()).append((message, bytes(frame.body)))
 
     def _leave_out(self, stream: PeerStream, error: TooOldError, body_bytes: int) -> None:
-        """A newer node says what this one has no word for. It hears no confirmation, and that is all it can need."""
+        """A newer node sent an unknown message. It gets no confirmation, which is all that it needs to know."""
         if (stream.node, error.message) not in self._left_out:
             self._left_out.add((stream.node, error.message))
             logger.warning(

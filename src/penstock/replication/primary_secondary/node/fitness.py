@@ -1,4 +1,4 @@
-"""Whether what a node has of a partition could be led, how far it goes, and how people are told of it."""
+"""Decides whether this node's data of a partition is fit to lead, reports its length, and describes it for operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_el
     if partition_id in parts.catalogue.damage:
         return False
     if partition is None or not partition.index:
-        # Where nothing was ever taken, or an operator gave up everything for this node, nothing is missing.
+        # If nothing was ever stored, or an operator gave up all data for this node, nothing is missing.
         is_given_up = is_elected and entry.unclean == entry.epoch
         return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, partition_id)
     follower_state = follower.partitions.get(partition_id)
@@ -33,7 +33,7 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_el
 
 
 def has_lost_everything(parts: NodeParts, node: str, entry: PartitionEntry) -> bool:
-    """Whether a node has nothing of a partition of which, by the layout, it has everything: its disk was replaced."""
+    """Whether a node has no data of a partition although by the layout it is in sync: its disk was replaced."""
     partition = parts.catalogue.partitions.get(entry.partition)
     had_everything = node in entry.in_sync or node in entry.in_sync_before
     return entry.serving > 0 and had_everything and (partition is None or not partition.index)

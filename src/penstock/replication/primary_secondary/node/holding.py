@@ -1,4 +1,4 @@
-"""What a node holds of the cluster's partitions: made when the layout names the node, dropped when it says so."""
+"""The replicas that a node holds: created when the layout names the node, dropped when the layout says so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger("penstock.backend")
 
 
 class Holding:
-    """The node's catalogue, as the layout changes it."""
+    """The node's catalogue, changed by the layout."""
 
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
@@ -23,7 +23,8 @@ class Holding:
     def is_of_another_queue(self, entry: PartitionEntry) -> bool:
         """Whether this node has data of another queue under the id of the entry.
 
-        A queue takes its id and those of its partitions in one piece, so the name, with the ordinal in it, tells the queue id too.
+        A queue takes its id and those of its partitions in one step, so the name with the ordinal identifies the queue id
+        too.
         """
         partition = self._parts.catalogue.partitions.get(entry.partition)
         return partition is not None and partition.name != local_name(entry.queue, entry.ordinal)

@@ -1,4 +1,4 @@
-"""The layout as a node has heard of it: every partition of the cluster, and who leads the queues that messages move to."""
+"""The layout as this node knows it: every partition of the cluster, and the leaders of the queues that messages move to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.cluster.layout.entries import PartitionEntry
 
 ORDINAL_MARK = "~"
 GONE_MS = 600_000
-"""An entry that is missing for so long does not come back, although nobody saw its partition given up."""
+"""After this time a missing entry does not return, even if its partition was not seen to be given up."""
 ENDED_AT_MOST = 10_000
 """A deleted queue with messages of a partition that ended before these may wait `GONE_MS` longer."""
 
@@ -22,7 +22,7 @@ class KnownEntry(NamedTuple):
 
 
 class MissingEntry(NamedTuple):
-    """An entry that went from the store before its partition was given up. Somebody may put it back."""
+    """An entry that was removed from the store before its partition was given up. An operator may restore it."""
 
     entry: PartitionEntry
     since_ms: int
@@ -34,12 +34,12 @@ class MissingEntry(NamedTuple):
 
 
 def local_name(queue: str, ordinal: int) -> str:
-    """What a node calls a partition; no queue's name has the mark in it."""
+    """The local name of a partition; no queue name contains this mark."""
     return f"{queue}{ORDINAL_MARK}{ordinal}" if ordinal else queue
 
 
 class LayoutView:
-    """Entries by partition and by name. Versions only rise: old news is not taken in."""
+    """Entries by partition and by name. Versions only rise: older ones are ignored."""
 
     def __init__(self) -> None:
         self._known: dict[int, KnownEntry] = {}
@@ -53,9 +53,9 @@ class LayoutView:
         """Partitions whose entries only newer versions can read: they may have any name."""
         self.missing: dict[int, MissingEntry] = {}
         self.ended: dict[int, None] = {}
-        """Partitions that this node saw given up, or missed for so long that they do not come back; the oldest are forgotten."""
+        """Partitions that were given up, or missing for so long that they do not return; the oldest are forgotten."""
         self._unread: dict[int, PartitionEntry] = {}
-        """What was known of those that cannot be read any more."""
+        """The last known entries of those that can no longer be read."""
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
@@ -120,7 +120,7 @@ class LayoutView:
                 del self._draining[entry.queue]
 
     def draining(self, name: str, ordinal: int) -> list[PartitionEntry]:
-        """Partitions of deleted queues that `find` gave for a name and an ordinal, and that are not given up."""
+        """Partitions of deleted queues that `find` returned for a name and an ordinal, and that are not given up."""
         queue, mark, own = name.partition(ORDINAL_MARK)
         entries = [
             self._known[one].entry if one in self._known else self.missing[one].entry
@@ -157,7 +157,7 @@ class LayoutView:
             self._note_ended(partition)
 
     def get(self, partition: int) -> KnownEntry | None:
-        """What is known of a partition."""
+        """The known entry of a partition."""
         return self._known.get(partition)
 
     def joined(self, partition: int, node: str) -> int | None:

@@ -1,7 +1,7 @@
-"""The stream to another node: what is to be written to it, and how much of it is still under way.
+"""The stream to another node: the bytes to write, and how many of them are in transit.
 
-What fills memory and disks (records, states, batches) is counted; beyond the window nothing more of it is sent until the
-other side has what it was sent on disk.
+Data that fills memory and disks (records, states, batches) is counted. Beyond the window no more of it is sent until the
+other side has the earlier data on disk.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ WINDOW_BYTES = 8 * MEBIBYTE
 FRAME_OVERHEAD_BYTES = 64
 
 DATA = Append | Image | Batches
-"""What is counted."""
+"""The frames that are counted."""
 
 
 def weight(body_bytes: int) -> int:
-    """What a frame of data counts, the same on both sides."""
+    """The counted size of a frame of data, the same on both sides."""
     return body_bytes + FRAME_OVERHEAD_BYTES
 
 
@@ -37,13 +37,13 @@ class PeerStream:
         self.confirmed_bytes = 0
         """How much of it the other side has taken."""
         self.reading = False
-        """A helper thread reads something for it. One read at a time: what is read is sent, whether there is room by then or not."""
+        """A helper thread is reading for it. One read at a time; its result is sent even if there is no room by then."""
         self.ready: dict[int, None] = {}
         """Partitions of which there may be something to send, in the order in which that was noticed."""
         self.taken_bytes = 0
-        """Of what the other side sent: on disk here since it was told last."""
+        """Of the other side's data: bytes on disk here since the last confirmation."""
         self.confirmations: dict[int, tuple[int, int]] = {}
-        """Partition → (epoch, index) that the other side is to be told."""
+        """Partition → (epoch, index) to be confirmed to the other side."""
 
     @property
     def has_room(self) -> bool:
@@ -64,6 +64,6 @@ class PeerStream:
         self.confirmed_bytes += size
 
     def take_output(self) -> list[Buffer]:
-        """What is to be written now."""
+        """The bytes to write now."""
         output, self._output = self._output, []
         return output

@@ -1,7 +1,8 @@
-"""Changes of the layout that a node wants: that it serves, who is in sync, that it hands over, that it has dropped.
+"""Changes of the layout that a node requests: that it serves, which replicas are in sync, that it hands over, that it has
+dropped.
 
-A change is asked for once and stands until its outcome is known: it may have been made although nobody said so. So while
-it is under way both in-sync sets count, and it is asked for again, the same, until the entry has another version.
+A change is requested once and stays pending until its outcome is known, because it may have been made without an answer.
+While it is pending both in-sync sets count, and the same change is requested again until the entry has another version.
 """
 
 from __future__ import annotations
@@ -19,43 +20,43 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.state import ClusterState
 
 LOOK_MS = 50
-"""While something is to be watched it is looked at so often; what somebody waits for is looked at in the same turn."""
+"""The interval of checks for changes that time causes; everything else is checked in the turn in which it happens."""
 RETRY_MS = 200
 STALL_MS = 100
-"""A look that comes so much later than it was due: this node stood still, and heard nobody meanwhile."""
+"""If a check is so much later than planned, this node was paused, and received no messages meanwhile."""
 
 
 class Proposer:
-    """What this node asks the metadata store for."""
+    """The requests of this node to the metadata store."""
 
     def __init__(self, state: ClusterState, draining: Draining) -> None:
         self._state = state
         self._draining = draining
         self._watched: dict[int, None] = {}
         self._urgent: dict[int, None] = {}
-        """Of those: the partitions that nobody is served from before what is wanted stands in the store."""
+        """Of those: the partitions that are not served until the requested change is in the store."""
         self.last_seen_ms: dict[str, int] = {}
         """When the stream to a node was lost."""
         self._asked: dict[int, tuple[Proposal, int | None]] = {}
-        """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
+        """By partition: the requested change, and when to request it again (None: an answer is pending)."""
         self._dropped: dict[int, int] = {}
-        """Partitions that are dropped → until where the journal must be on disk before that is said."""
+        """Dropped partitions → the position up to which the journal must be on disk before the drop is reported."""
         self._closing: list[LedPartition] = []
         self._next_look_ms = 0
         self._looks_by_ms: int | None = None
-        """When the next look is due at the latest; None: nobody said that there has to be one."""
+        """The latest time of the next check; None: no check is needed."""
 
     def look_at(self, partition_id: int) -> None:
         """Something of the partition has changed."""
         self._watched[partition_id] = None
 
     def look_now(self, partition_id: int) -> None:
-        """The same, and somebody may be waiting for what comes of it."""
+        """The same, for a change that others may wait for."""
         self._watched[partition_id] = None
         self._urgent[partition_id] = None
 
     def settled(self, partition_id: int, version: int) -> None:
-        """The entry has a new version: whatever was asked for on the older one has happened or never will."""
+        """The entry has a new version: a change that was requested for the older one has happened or never will."""
         asked = self._asked.get(partition_id)
         if asked is not None and version > asked[0].version:
             del self._asked[partition_id]
@@ -77,7 +78,7 @@ class Proposer:
         return self._next_look_ms if self._watched else None
 
     def take(self, now_ms: int) -> list[Proposal]:
-        """What is wanted now."""
+        """The changes to request now."""
         self._note_stall(now_ms)
         found = self._take(now_ms)
         self._looks_by_ms = self._next_look_ms if self._watched else None
@@ -173,7 +174,7 @@ class Proposer:
         return Proposal(known.version, changed)
 
     def _has_dropped(self, partition_id: int) -> bool:
-        """Whether the disk knows too that nothing of it is left: after a power cut nobody would ask for that once more."""
+        """Whether the drop is on disk too: after a power cut it would not be requested again."""
         parts = self._state.parts
         if partition_id in parts.catalogue.partitions:
             self._dropped.pop(partition_id, None)
@@ -196,9 +197,10 @@ class Proposer:
         return living
 
     def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
-        """Nothing is taken in any more; once the successor has everything, the next epoch is its.
+        """Accepts no more requests; when the successor has everything, gives it the next epoch.
 
-        What is still served, because the journal had no room when the entry was heard of, is not handed over: it would take in more.
+        A partition that is still served, because the journal had no room when the entry arrived, is not handed over: it
+        would accept more.
         """
         primary = led.primary
         follower, node = primary.followers.get(successor), self._state.nodes.get(successor)

@@ -1,4 +1,4 @@
-"""A node of a cluster: the node as it is, with the model of a primary and secondaries."""
+"""A node of a cluster: the node, with the model of a primary and secondaries."""
 
 from __future__ import annotations
 

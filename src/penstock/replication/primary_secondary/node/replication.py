@@ -1,9 +1,10 @@
-"""The replication model with a primary and secondaries, on one node: the face that the node and the cluster see.
+"""The replication model with a primary and secondaries, on one node: the interface for the node and for the process around
+it.
 
-The node asks and drives it as any model (`replication/interface.py`). The process beside it tells what the layout says
-(`apply_layout`, `apply_nodes`, …), what other nodes say and that the lease was renewed; it writes `take_peer_output` to the
-other nodes after every turn, before it waits for a flush, and carries out `take_proposals`. What this node leads is in
-`leader/`, what it follows in `follower/`, what the layout makes of it in `roles`, and what others say goes through `dispatching`.
+The node calls it like any model (`replication/interface.py`). The process passes on the layout (`apply_layout`,
+`apply_nodes`, …), messages of other nodes and renewals of the lease. It writes `take_peer_output` to the other nodes after
+every turn, before it waits for a flush, and carries out `take_proposals`. `leader/` has what this node leads, `follower/`
+what it follows, `roles` applies the layout, and `dispatching` handles messages of other nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from penstock.wire.frames import Frame
 from penstock.wire.messages import ReplicaStatus
 
 _AGAIN_MS = 10
-"""What found no room in the journal is tried again so soon."""
+"""The delay before work is repeated that found no room in the journal."""
 
 
 class Replication:
@@ -138,7 +139,7 @@ class Replication:
         return entry.queue_id if entry is not None else None
 
     def damaged(self, partition_id: int) -> None:
-        """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
+        """See `PartitionRoles`: its primary stops leading it, and gets the whole state from the next primary."""
         self._happened(partition_id, Event.DAMAGED, "what this node has of it is damaged")
         follower_state = self.follower.partitions.get(partition_id)
         if (
@@ -184,17 +185,17 @@ class Replication:
             self.moves.layout_changed()
 
     def new_life(self, started_ms: int, now_ms: int) -> None:
-        """The node's lease was lost and made anew: what it led is for somebody to give it again."""
+        """The node's lease was lost and created again: the manager assigns again what it led."""
         self._parts.now_ms = now_ms
         self.roles.started_ms = started_ms
         for partition_id in list(self.state.led):
             self._happened(partition_id, Event.LEASE_LOST, "the node's lease was lost")
 
     def take_proposals(self, now_ms: int) -> list[Proposal]:
-        """Changes of the layout that this node wants, each on condition of its version.
+        """Changes of the layout that this node requests, each on condition of a version.
 
-        The outcome comes as a new entry through `apply_layout`; where it is not known, `proposal_failed`: the same is
-        offered again until the entry has another version.
+        The outcome arrives as a new entry through `apply_layout`; if it is unknown, through `proposal_failed`, and the
+        same change is offered again until the entry has another version.
         """
         wanted = self.proposer.take(now_ms)
         for led in self.proposer.take_closing():
@@ -223,7 +224,7 @@ class Replication:
         self.leadership.connected(stream)
 
     def peer_disconnected(self, node: str, now_ms: int) -> None:
-        """The stream is gone, with whatever was on it."""
+        """The stream is gone, with everything on it."""
         self._parts.now_ms = now_ms
         if self.state.streams.pop(node, None) is None:
             return
@@ -233,23 +234,23 @@ class Replication:
         self.leadership.disconnected(node)
 
     def peer_frame(self, node: str, frame: Frame, now_ms: int) -> None:
-        """Another node said something; raises `PenstockError` where it is not the protocol."""
+        """A frame from another node; raises `PenstockError` if it violates the protocol."""
         self._parts.now_ms = now_ms
         self.dispatch.frame(node, frame)
         self._carry_out()
 
     def take_peer_output(self) -> list[tuple[str, list[Buffer]]]:
-        """What is to be written to other nodes now."""
+        """The bytes to write to other nodes now."""
         self.leadership.ship()
         self.follower.confirm()
         return [
             (node, output) for node, stream in self.state.streams.items() if (output := stream.take_output())
         ]
 
-    # -- what became of messages -----------------------------------------------------------------------------
+    # -- the lifecycle log -------------------------------------------------------------------------------------
 
     def take_lifecycle_reports(self, now_ms: int) -> list[LifecycleReport]:
-        """What is to be sent to the log of lifecycles; of each `lifecycle_reported` is to be told the outcome."""
+        """Rows to send to the lifecycle log; `lifecycle_reported` must be called with the outcome of each."""
         return self.lifecycle.take(now_ms)
 
     def lifecycle_reported(self, report: LifecycleReport, now_ms: int, *, stored: bool) -> None:
@@ -271,7 +272,7 @@ class Replication:
         self.moves.move_some(partition_id, now_ms)
 
     def end_turn(self, now_ms: int) -> None:
-        """What found no room in the journal before may find some now; what was appended goes to the replicas."""
+        """Repeats work that found no room in the journal, and sends appended records to the replicas."""
         self._looked_ms = now_ms
         if self.roles.is_waiting:
             self._act()
@@ -294,10 +295,10 @@ class Replication:
         return self.follower.installer.is_building
 
     def close(self, now_ms: int) -> None:
-        """Nothing more: what became of messages is told through the cluster."""
+        """Nothing to do: lifecycles are reported through the cluster."""
 
     def tick(self, now_ms: int) -> None:
-        """Does what is due by now. What waits is acted on in `end_turn`, for which a flush that is under way must end first."""
+        """Does what is due by now. The results are used in `end_turn`, for which a running flush must end first."""
         self._looked_ms = now_ms
         self.leadership.tick(now_ms)
         self.moves.tick(now_ms)
@@ -331,7 +332,7 @@ class Replication:
             self.state.parts.fence(partition_id, job.damaged)
 
     def next_wakeup_ms(self) -> int | None:
-        """When something is to be looked at though nothing arrives."""
+        """The time of the next check if nothing arrives before."""
         return earliest(
             self.proposer.next_ms(),
             self.moves.next_ms(),

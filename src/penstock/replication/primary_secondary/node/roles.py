@@ -1,6 +1,6 @@
-"""What entries of the layout make a node do: lead a partition, follow another node, hold it, or drop it.
+"""Applies entries of the layout to this node: lead a partition, follow another node, hold it, or drop it.
 
-What an entry means for this node is judged here; what is done then, the table in `core/roles.py` says.
+The meaning of an entry for this node is decided here; the table in `core/roles.py` lists the steps that follow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("penstock.backend")
 
 
 class Roles:
-    """Gives this node its role in each partition, by the newest entry; what the journal has no room for is done later."""
+    """Gives this node its role in each partition, by the newest entry; steps without room in the journal are repeated later."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Roles:
         self._lifecycle = lifecycle
         self._new_follower_partitions: list[int] = []
         self._to_act: dict[int, None] = {}
-        """Partitions whose entry was not acted upon yet."""
+        """Partitions whose entry was not applied yet."""
 
     @property
     def is_waiting(self) -> bool:
@@ -71,7 +71,7 @@ class Roles:
                 del self._to_act[partition]
 
     def role(self, partition_id: int) -> Role:
-        """What this node is for a partition now."""
+        """The current role of this node in a partition."""
         if partition_id in self._state.led:
             return self._state.role_of_led(partition_id)
         return Role.FOLLOWER if partition_id in self._follower.partitions else Role.ABSENT
@@ -93,7 +93,7 @@ class Roles:
         return all(self._take(step, known, event, role) for step in TRANSITIONS[role, event].steps)
 
     def _event(self, entry: PartitionEntry) -> Event:
-        """What the entry means for this node."""
+        """The event that the entry is for this node."""
         node, led = self._state.node, self._state.led.get(entry.partition)
         if self._holding.is_of_another_queue(entry):
             return Event.FOREIGN
@@ -161,7 +161,7 @@ class Roles:
         return True
 
     def _is_over(self, entry: PartitionEntry) -> bool:
-        """Whether this node knows a later epoch: the entry is old news, or somebody has put it back. Nothing goes by its word."""
+        """Whether this node knows a later epoch: then the entry is old, or an operator has restored it, and it is ignored."""
         partition_id = entry.partition
         partition = self._state.parts.catalogue.partitions.get(partition_id)
         follower_state, led = self._follower.partitions.get(partition_id), self._state.led.get(partition_id)
@@ -181,7 +181,7 @@ class Roles:
 
 
 def _why(event: Event, entry: PartitionEntry) -> str:
-    """Why a node leads a partition no more."""
+    """The reason why a node no longer leads a partition."""
     if event is Event.FOREIGN:
         return "its entry is of another queue"
     if event in (Event.LEFT_OUT, Event.TO_DROP):

@@ -1,4 +1,4 @@
-"""What the pieces of a node's part in a cluster share."""
+"""State that the parts of a node's replication share."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class ClusterState:
     streams: dict[str, PeerStream] = field(default_factory=dict)
     led: dict[int, LedPartition] = field(default_factory=dict)
     drains: set[int] = field(default_factory=set)
-    """Partitions of deleted queues that this node leads: clients are turned away, what is on its way goes on."""
+    """Partitions of deleted queues that this node leads: clients are refused, moves continue."""
 
     @property
     def now_ms(self) -> int:
-        """The time that the node was told last."""
+        """The current time of the node."""
         return self.parts.now_ms
 
     def role_of_led(self, partition_id: int) -> Role:
-        """What this node is for a partition that it leads."""
+        """The role of this node in a partition that it leads."""
         if self.parts.catalogue.serves is not None and partition_id in self.parts.catalogue.serves:
             return Role.SERVING
         return Role.DRAINING if partition_id in self.drains else Role.LEADING
@@ -52,6 +52,6 @@ class ClusterState:
         return partition_id in self.drains and partition_id not in self.parts.catalogue.damage
 
     def drain(self, partition_id: int) -> None:
-        """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
+        """The queue is deleted: moves to other queues continue as long as this node may write."""
         self.drains.add(partition_id)
         self.parts.movers.add(partition_id)

@@ -1,1 +1,1 @@
-"""The way from a front end to a cluster: many connections to nodes that look like one engine."""
+"""The link from a front end to a cluster: many connections to nodes that look like one engine."""

@@ -1,4 +1,4 @@
-"""The link to a cluster: an engine for a front end, made of the layout and of connections to the nodes."""
+"""The link to a cluster: an engine for a front end, made from the layout and connections to the nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LAYOUT = "cluster/"
 
 
 class ClusterLink:
-    """See `EngineLink`. The mirror stays the caller's, who closes it after the link."""
+    """See `EngineLink`. The caller owns the mirror and closes it after the link."""
 
     def __init__(
         self,

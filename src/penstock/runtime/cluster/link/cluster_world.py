@@ -122,7 +122,7 @@ class ClusterWorld:
     # -- waiting for the layout ------------------------------------------------------------------------------
 
     def _wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
-        """Looks at every change of the map."""
+        """Checks after every change of the map."""
         if step.holds():
             self._loop.call_soon(done, True)
             return

@@ -29,12 +29,14 @@ from penstock.wire.frames import Frame, encode_frame
 logger = logging.getLogger(__name__)
 
 HELD_BYTES = 32 * MEBIBYTE
-"""Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
+"""The maximum bytes of batches that no node has answered yet; above it, clients are not read from until half of them are
+answered.
+"""
 LAST_ANSWERS_SECONDS = 5.0
 
 
 class Gateway:
-    """See `Handler`: what native clients say goes to the link, and back. What it comes to is decided in `routing.native_clients`."""
+    """See `Handler`: passes frames of native clients to the link, and answers back. `routing.native_clients` decides."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class Gateway:
         self._clients.connected(connection)
 
     def disconnected(self, connection: int) -> None:
-        """A client is gone: what it waited for it needs no more."""
+        """A client is gone: its pending requests are not needed any more."""
         self._answers.pop(connection, None)
         self._clients.disconnected(connection)
 
@@ -85,11 +87,11 @@ class Gateway:
                 self._clients.take(connection, frame.request_id, request, frame.body)
 
     async def finish(self) -> None:
-        """Nothing arrives any more: what waits for messages ends its wait. Returns when everything is answered."""
+        """No more requests arrive: waiting receives end. Returns when everything is answered."""
         all_answered: asyncio.Future[None] = self._loop.create_future()
 
         def finished() -> None:
-            if not all_answered.done():  # who waits for it may have given up
+            if not all_answered.done():  # the caller may have stopped waiting
                 all_answered.set_result(None)
 
         self._clients.finish(finished)
@@ -106,7 +108,7 @@ class Gateway:
     def _answer(self, connection: int, request_id: int, answer: messages.Answer, body: Buffer) -> None:
         try:
             head = messages.encode_message(answer)
-        except Exception as error:  # the client is told, else it would wait for ever
+        except Exception as error:  # the client gets an error, otherwise it would wait forever
             logger.exception("could not encode an answer: this is a defect of Penstock; please report it")
             message = f"a defect of the front end: {type(error).__name__}: {error}"
             head, body = messages.encode_message(messages.Failed(ErrorCode.INTERNAL, message)), b""
@@ -146,7 +148,7 @@ class NativeGateway:
         self.address = address
 
     async def close(self) -> None:
-        """Reads nothing more, finishes what was read, and lets go of all clients."""
+        """Stops reading, finishes the requests that were read, and disconnects all clients."""
         self._server.stop_accepting()
         try:
             async with asyncio.timeout(LAST_ANSWERS_SECONDS):
@@ -174,7 +176,7 @@ async def open_gateway(
     trusted_proxies: Sequence[str] | None = None,
     max_connections: int = ServeConfig.max_connections,
 ) -> NativeGateway:
-    """A gateway that listens; raises `StartError`, and lets go of its socket then."""
+    """A listening gateway; if it raises `StartError`, its socket is closed."""
     listener, address = bound
     server = Server(
         max_connections=max_connections,

@@ -1,4 +1,4 @@
-"""Connections to the nodes of a cluster, one for each that the map knows; they are looked for before they are needed."""
+"""Connections to the nodes of a cluster, one for each node in the map, opened before they are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MakeLink = Callable[[Address], TcpLink]
 
 
 class NodeLinks:
-    """A link to every node that lives, and to those whose address is still asked for."""
+    """A link to every living node, and to those whose address is still requested."""
 
     def __init__(self, cluster: ClusterMap, loop: asyncio.AbstractEventLoop, make: MakeLink) -> None:
         self._map = cluster
@@ -64,11 +64,11 @@ class NodeLinks:
         if node is not None:
             self._follow()
             lives = self._map.nodes.get(node)
-            if lives is not None:  # after a restart nobody should wait for the end of a pause
+            if lives is not None:  # after a restart requests should not wait for the end of a pause
                 self.to(lives.native).look_now()
 
     def _follow(self) -> None:
-        """A link to every node; one to an address that nobody has any more is closed."""
+        """Opens a link to every node; closes those to unused addresses."""
         wanted = {entry.native for entry in self._map.nodes.values()}
         for address in wanted:
             self.to(address)

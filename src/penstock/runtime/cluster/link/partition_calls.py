@@ -1,4 +1,4 @@
-"""Requests to the leaders of partitions, over connections to their nodes. What is decided is decided by `PartitionLines`."""
+"""Requests to the leaders of partitions, over connections to their nodes. `PartitionLines` makes all decisions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PartitionCalls:
         self._run()
 
     def _changed(self, key: str) -> None:
-        self._loop.call_soon(self._heard, key)  # everybody else who listens has to know first
+        self._loop.call_soon(self._heard, key)  # all other listeners must be called first
 
     def _heard(self, key: str) -> None:
         self.lines.changed(key, self._loop.time())
@@ -106,8 +106,8 @@ class PartitionCalls:
         try:
             await self._refresh(key)
         except StoreUnavailableError:
-            pass  # what is known has to do
-        except Exception:  # the requests that wait for this go on all the same
+            pass  # the request continues with what is known
+        except Exception:  # the waiting requests continue all the same
             logger.exception("could not look up a partition: this is a defect of Penstock; please report it")
         self.lines.looked_up(partition, key, self._loop.time())
         self._run()
@@ -115,9 +115,9 @@ class PartitionCalls:
     # -- effects ---------------------------------------------------------------------------------------------
 
     def _run(self, *, within: bool = False) -> None:
-        """Carries out what the lines want done. `within` a call of the caller's: it is told later."""
+        """Carries out the effects of the lines. `within` a call of the caller's: it is told later."""
         if self._running:
-            return  # whoever runs goes on with it
+            return  # the running call continues with them
         self._running = True
         try:
             while effects := self.lines.take():

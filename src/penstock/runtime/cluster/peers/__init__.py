@@ -1,1 +1,1 @@
-"""Streams between the nodes of a cluster: one for each pair, both ends proven to know the cluster's secret."""
+"""Streams between the nodes of a cluster: one for each pair, both ends authenticated with the cluster's secret."""

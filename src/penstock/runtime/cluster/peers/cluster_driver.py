@@ -1,4 +1,4 @@
-"""Drives a node of a cluster: what `Driver` does, and what other nodes say, beside what the layout says."""
+"""Drives a node of a cluster: in addition to `Driver`, messages of other nodes and changes of the layout."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ClusterDriver(Driver):
         self.write_peer: Callable[[str, list[Buffer]], None] = lambda name, buffers: None
         self.propose: Callable[[Proposal], None] = lambda proposal: None
         self.report: Callable[[LifecycleReport], None] = lambda report: None
-        """Sends what became of messages to its log."""
+        """Sends lifecycle rows to their log."""
         self.replication = replication
         super().__init__(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
 
     def ship(self) -> None:
-        """See `Hands`: what was appended goes to the others, with what the node wants of the layout."""
+        """See `Hands`: sends appended records to the others, and the node's requests to the layout."""
         for name, buffers in self.replication.take_peer_output():
             self.write_peer(name, buffers)
         for proposal in self.replication.take_proposals(self._clock.now_ms()):
@@ -46,7 +46,7 @@ class ClusterDriver(Driver):
             self.report(report)
 
     def tell(self, say: Callable[[int], None]) -> None:
-        """Says something to the node's replication that other processes said or the store says; it is given the time."""
+        """Calls the node's replication with input from other processes or the store, and the time."""
         self._call(lambda: say(self._clock.now_ms()))
 
     def peer_connected(self, node: str) -> None:

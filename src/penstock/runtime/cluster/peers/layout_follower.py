@@ -1,6 +1,6 @@
-"""Takes the layout from the metadata's mirror to the node, and what the node wants of it to the store.
+"""Passes the layout from the metadata's mirror to the node, and the node's proposals to the store.
 
-What a node makes of the layout, `cluster/membership/node_layout.py` decides.
+`cluster/membership/node_layout.py` decides what an entry means for a node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class LayoutFollower:
-    """Between the mirror, the driver, the links and the registration of one node."""
+    """Connects the mirror, the driver, the links and the registration of one node."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class LayoutFollower:
         self._perform(self._layout.proposed(partition, outcome))
 
     async def close(self) -> None:
-        """Stops following; what was asked for may still happen."""
+        """Stops following; requests in progress may still be carried out."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

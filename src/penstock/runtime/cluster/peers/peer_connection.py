@@ -1,7 +1,7 @@
 """One end of the stream between two nodes: the handshake, then names, then frames.
 
-Nothing of a stranger is parsed but the handshake. Each end then says its name, so that an address that was given to
-another node since is found out before anything is believed.
+Before the handshake has succeeded, nothing else from the other end is parsed. Then each end sends its name, so that an
+address that was given to another node meanwhile is noticed before anything is trusted.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ SERVICE = "peers"
 HANDSHAKE_SECONDS = 5.0
 _SIZE_BYTES = 4
 UNANSWERED_MS = 5_000
-"""A connection whose other end acknowledges nothing for so long is given up by the kernel."""
+"""If the other end acknowledges nothing for so long, the kernel ends the connection."""
 
 
 class ConnectionOwner(Protocol):
-    """Who keeps the connections of a node."""
+    """Owns the connections of a node."""
 
     name: str
     secret: bytes
     place: str
-    """Where the other nodes look for this one."""
+    """The address at which other nodes reach this one."""
 
     def authenticated(self, connection: PeerConnection) -> bool:
         """The other end has said who it is; False: it is not wanted."""
@@ -58,11 +58,11 @@ class PeerConnection(asyncio.Protocol):
         self._dialled = dialled
         """The address that this node connected to."""
         self.peer: str | None = None
-        """Who is there, once it has said so."""
+        """The other end's name, once it has sent it."""
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._begun = b""
-        """What has arrived of the handshake and is no whole frame yet."""
+        """The received part of an incomplete introduction frame."""
         self._steps: list[Callable[[Frame], None]] = []
         self._patience: asyncio.TimerHandle | None = None
 
@@ -70,9 +70,7 @@ class PeerConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(
-            high=2**30
-        )  # what is under way is bounded by the node's windows
+        self._transport.set_write_buffer_limits(high=2**30)  # the node's windows bound the bytes in transit
         sock = self._transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -162,7 +160,7 @@ class PeerConnection(asyncio.Protocol):
             write_together(self._transport, buffers, sum(map(len, buffers)))
 
     def end(self, why: str) -> None:
-        """Cuts the connection and tells its owner, once."""
+        """Closes the connection and tells its owner, once."""
         transport, self._transport = self._transport, None
         if self._patience is not None:
             self._patience.cancel()

@@ -1,4 +1,8 @@
-"""The streams of a node to all others, over sockets: it listens, and connects to those that `wire/peer_streams.py` names."""
+"""The streams of a node to all others: it listens, and connects to those whose name is after its own in the alphabet.
+
+So there is one stream for each pair. A broken stream is reconnected, soon at first and then more slowly. A node that is no
+longer in the layout is disconnected.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ BACKLOG = 64
 
 
 class Handler(Protocol):
-    """Who hears the other nodes: the driver."""
+    """Handles messages of other nodes: the driver."""
 
     def peer_connected(self, node: str) -> None: ...
     def peer_disconnected(self, node: str) -> None: ...
@@ -50,7 +54,7 @@ class PeerLinks:
         self.name = name
         self.secret = secret
         self.place = place
-        """Where the other nodes look for this one, as its entry says."""
+        """The address of this node in its entry."""
         self._handler = handler
         self._streams: PeerStreams[PeerConnection] = PeerStreams(name)
         self._dialling: dict[str, asyncio.Task[None]] = {}
@@ -104,7 +108,7 @@ class PeerLinks:
             self._wanted.pop(name, None)
 
     async def _dial(self, name: str, place: str, ended: asyncio.Event) -> str | None:
-        """Connects; None once the other has said its name, else why not."""
+        """Connects; None once the other end has sent its name, otherwise the reason."""
         address = Address.parse(place, default_port=0)
         ended.clear()
         connection: PeerConnection | None = None

@@ -1,6 +1,7 @@
 """A node's registration in the metadata store, over a real store and a real clock.
 
-What is asked when, what the node may count on, and when it begins a new life, `cluster/membership/node_lease.py` decides.
+`cluster/membership/node_lease.py` decides the requests, how long the node may rely on its lease, and when it begins a new
+life.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SHORTEST_WAIT_SECONDS = 0.001
 
 
 class Registration:
-    """Keeps a node in the store for as long as it runs."""
+    """Keeps a node in the store as long as it runs."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class Registration:
         new_life: Callable[[int], None],
         lease_ms: int = LEASE_MS,
     ) -> None:
-        """`renewed` is told until when nobody replaces the node, `new_life` the `started_ms` under which it goes on."""
+        """`renewed` is called with the time until which the node cannot be replaced, `new_life` with its new `started_ms`."""
         self.registered = asyncio.Event()
         self._store = store
         self._now_ms = now_ms
@@ -62,7 +63,7 @@ class Registration:
             await came(self._woken, self._seconds_until(next_ms) if next_ms is not None else None)
 
     def heard(self, value: bytes | None, version: int) -> None:
-        """This stands under the node's own key."""
+        """The present entry under the node's own key."""
         self._perform(self._lease.heard(value, version, self._now_ms()))
         self._woken.set()
 
@@ -72,7 +73,9 @@ class Registration:
         self._woken.set()
 
     async def say_leaving(self) -> None:
-        """It is about to stop: it is given nothing more. Raises `StoreUnavailableError` where that cannot be said."""
+        """Announces that it is about to stop: it is assigned nothing more. Raises `StoreUnavailableError` if the store cannot
+        be reached.
+        """
         self._leaving = asyncio.get_running_loop().create_future()
         self._perform(self._lease.say_leaving(self._now_ms()))
         if self._lease.is_registered:

@@ -39,7 +39,7 @@ async def shut_down(
     shutdown = Shutdown(name, now_ms(), int(seconds * 1000))
     try:
         async with asyncio.timeout(seconds):
-            await registration.say_leaving()  # nobody hands over to it from now on
+            await registration.say_leaving()  # no node hands over to it from now on
         shutdown.leaving_said(now_ms())
     except (StoreUnavailableError, TimeoutError) as error:
         shutdown.leaving_said(now_ms(), str(error) or "the metadata store does not answer")

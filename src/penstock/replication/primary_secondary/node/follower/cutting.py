@@ -1,4 +1,4 @@
-"""Cutting a replica's log back: what the primary does not have was never committed, and the state is made anew without it."""
+"""Cuts a replica's log: records that the primary does not have were never committed, and the state is rebuilt without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("penstock.backend")
 
 
 class Teller(Protocol):
-    """Whoever follows, as far as its primary is told of a cut."""
+    """The follower, for the messages to a primary about a cut."""
 
     partitions: dict[int, FollowerState]
 
@@ -30,7 +30,7 @@ class Teller(Protocol):
 
 
 class Cutter:
-    """The cuts of a node: each waits for the disk and for a checkpoint, then for the state to be read back."""
+    """The cuts of a node: each waits for the disk and for a checkpoint, then for the rebuilt state."""
 
     def __init__(self, parts: NodeParts, teller: Teller) -> None:
         self._parts = parts
@@ -111,7 +111,7 @@ class Cutter:
         return True
 
     def _has_files(self, partition: Partition) -> bool:
-        """Segments may be gone whose messages died by the very records that were cut."""
+        """Segments may be gone whose messages were deleted by the very records that were cut."""
         store = self._parts.store
         return all(store.has_file(partition.partition_id, file) for file in living_files.files_of(partition))
 
@@ -129,10 +129,10 @@ class Cutter:
 
 
 def replaced_messages(before: Partition, after: Partition) -> int:
-    """How many messages a replica had that are not in the state that it is sent whole.
+    """How many messages a replica had that are not in the whole state that it gets.
 
-    Where a failover may have lost any, numbers were left out from the first of them on. Numbers that were left out and that this
-    replica has not heard of say where its log and the other's part.
+    If a failover may have lost any, numbers were skipped from the first of them on. Skipped numbers that this replica does
+    not know show where its log and the other one diverge.
     """
     following, known = before.table.next, set(before.gaps.pairs())
     parted = [start for start, end in after.gaps.pairs() if (start, end) not in known and start < following]
@@ -142,10 +142,10 @@ def replaced_messages(before: Partition, after: Partition) -> int:
 
 
 def report_cut(before: Partition, after: Partition, messages: int, unclean: int) -> int:
-    """What was acknowledged and is cut is never hidden. How many messages those may be.
+    """Reports acknowledged messages that are cut, and how many there may be.
 
-    `unclean`: the last epoch of the partition that began with an unclean election. If this replica heard of no epoch since,
-    others went on without what it has.
+    `unclean`: the last epoch of the partition that began with an unclean election. If this replica knows no later epoch,
+    the others continued without its records.
     """
     if unclean > before.epochs.last:
         why = "an unclean election gave them up, which an operator allowed"

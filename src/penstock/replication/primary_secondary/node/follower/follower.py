@@ -1,4 +1,4 @@
-"""The partitions that this node follows: records are appended and applied as they come, and confirmed once on disk."""
+"""The partitions that this node follows: records are appended and applied as they arrive, and confirmed when they are on disk."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Follower:
                     record = decode_record(head)
                     if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
                         raise TooOldError(f"a record {type(record).__name__} in the log of a partition")
-                    # A copy, so that a batch in memory does not keep all that it came with.
+                    # A copy, so that a batch in memory does not keep the whole frame.
                     batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
                     logbook.copy(partition, record, head, batch)
                 number += 1
@@ -243,7 +243,7 @@ class Follower:
                 stream.confirmations[partition_id] = (epoch, index)
 
     def confirm(self) -> None:
-        """Tells everybody what is on disk here."""
+        """Confirms to all nodes what is on disk here."""
         for stream in self._streams.values():
             if stream.taken_bytes or stream.confirmations:
                 rows = [(partition_id, *row) for partition_id, row in stream.confirmations.items()]
@@ -252,7 +252,7 @@ class Follower:
                 stream.confirmations = {}
 
     def forget_stream(self, node: str) -> None:
-        """What a node sent before it was connected anew is confirmed to nobody."""
+        """Data that a node sent before it reconnected is not confirmed."""
         self._unflushed = deque(row for row in self._unflushed if row[1] != node)
         self.lost(node)
 
@@ -300,7 +300,7 @@ class Follower:
         self._note(stream, follower_state, len(body))
 
     def install_some(self, now_ms: int) -> None:
-        """Goes on with states that are complete in memory, a bounded step."""
+        """Continues with states that are complete in memory, by a bounded step."""
         for outcome in self.installer.step(now_ms):
             follower_state = outcome.installation.follower_state
             match outcome:
@@ -333,7 +333,7 @@ class Follower:
                 sent = decode_record(head)
                 if not isinstance(sent, Sent):
                     raise TooOldError(f"a record {type(sent).__name__} before a batch")
-                if is_wanted(partition, sent):  # else it came before, or nothing of it lives
+                if is_wanted(partition, sent):  # else it came before, or none of its messages lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
                         follower_state.partition_id, message.index, head, payload
@@ -346,9 +346,10 @@ class Follower:
 
 
 def has_only_former_life(parts: NodeParts, partition_id: int) -> bool:
-    """Whether nothing is here of a partition but records, in the journal, of an earlier time at which it was held.
+    """Whether there is nothing of a partition except records, in the journal, of an earlier time at which it was held.
 
-    So it is also after a restart, and until a whole state has come: the log cannot go on from its first record then.
+    This also holds after a restart, and until a whole state has arrived: the log cannot continue from its first record
+    then.
     """
     partition, replica_log = parts.catalogue.partitions.get(partition_id), parts.store.replica_log
     return (

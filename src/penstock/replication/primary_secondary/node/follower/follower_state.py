@@ -1,4 +1,4 @@
-"""What one node knows of a partition that it follows: its leader, from which record on, and what keeps it from going on."""
+"""The state of a replica that follows: its primary, its position, and what prevents it from continuing."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ class FollowerState:
 
     partition_id: int
     known_epoch: int = 0
-    """The highest epoch that was heard of."""
+    """The highest known epoch."""
     leader: str | None = None
     epoch: int = 0
     """Of the primary that it follows now."""
     unclean: int = 0
-    """The newest epoch that began with an unclean election, as its primary said."""
+    """The newest epoch that began with an unclean election, according to its primary."""
     joined: int | None = None
-    """The membership of this node (`PartitionEntry.joined`) that its primary was told last; None: it was told of none yet."""
+    """The membership of this node (`PartitionEntry.joined`) that its primary was told last; None: none yet."""
     image: list[bytes] = field(default_factory=list)
     """Parts of a state that is coming in."""
     image_index: int = 0
     """The record as of which that state is."""
     installing: int = 0
-    """The number of the installation of a state that came in and does not count yet; 0: there is none."""
+    """The number of the installation of a state that is not valid yet; 0: there is none."""
     needs_whole: bool = False
-    """What is here is a former life's: a whole state is needed before anything else."""
+    """The data here is of a former membership: a whole state is needed first."""
     cutting: int | None = None
     """The record to cut back to, while that is under way."""
     cuts_to_lead: bool = False
-    """That cut is for this node itself, which was elected: where it cannot be made, what is here stays as it is."""
+    """The cut is for this node itself, which was elected: if it is impossible, the data here stays unchanged."""
     is_uncut: bool = False
     """Whether such a cut could not be made."""
     cut_after: int = 0
     """The journal must be on disk up to here before what is left can be read back."""
     committed: int = 0
-    """As the primary said last."""
+    """According to the primary's last message."""
     too_old: bool = False
-    """Its primary is of a newer version, and what came is not for this one: it goes on when this process is upgraded."""
+    """Its primary has a newer version, and the records are not for this one: it continues when this process is upgraded."""
 
     @property
     def is_restoring(self) -> bool:
@@ -46,6 +46,6 @@ class FollowerState:
         return bool(self.image or self.installing)
 
     def forget_image(self) -> None:
-        """What was coming in is given up: what is here stays as it is."""
+        """A partly received state is abandoned: the data here stays unchanged."""
         self.image = []
         self.installing = 0

@@ -1,16 +1,16 @@
-"""Installing a whole state that a primary sent: it takes the place of what this replica has, or it does not.
+"""Installs a whole state from a primary: it replaces this replica's state completely or not at all.
 
 The parts are kept in memory until all of them are here. Then the state is built from them, a few pages in a turn. They are
-written to the journal, and with the last of them the new state takes the place of the old one.
+written to the journal, and with the last of them the new state replaces the old one.
 
-Between the first part that is written and the last, the journal holds a state that does not count yet, and a snapshot
-would hold the old one. A snapshot taken there would separate the parts: those before it would not be read again, or their
-files would be used for something else. So a checkpoint and an installation exclude each other. An installation begins
-when no checkpoint is under way (it may be copying what is about to go), and none begins until the installation has ended.
-Neither waits for the network while it runs, so both end.
+Between the first and the last part that is written, the journal contains a state that is not valid yet, and a snapshot
+would contain the old one. A snapshot taken there would separate the parts: the earlier ones would not be read again, or
+their files would be reused. So a checkpoint and an installation exclude each other. An installation begins when no
+checkpoint is running (it may be copying entries that are about to be replaced), and no checkpoint begins until the
+installation has ended. Neither waits for the network while it runs, so both end.
 
-Where the disk is full the parts that were written count for nothing: a checkpoint may free space, and the installation
-begins again from the first part.
+If the disk is full, the parts that were written are ignored: a checkpoint may free space, and the installation begins
+again from the first part.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Installation:
 
 
 class Installed(NamedTuple):
-    """An effect: a state counts now, and has taken the place of the one before."""
+    """An effect: a state is valid now, and has replaced the earlier one."""
 
     installation: Installation
     before: Partition
@@ -74,7 +74,7 @@ class Installed(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """An effect: a newer version wrote the state, or it cannot be read, and it does not count."""
+    """An effect: a newer version wrote the state, or it cannot be read, and it is not installed."""
 
     installation: Installation
     why: str
@@ -99,7 +99,7 @@ class Installer:
 
     @property
     def is_building(self) -> bool:
-        """Whether `step` goes on at once where it stopped: nothing has to happen before."""
+        """Whether `step` can continue at once."""
         return self.is_waiting and any(row.partition is None and row.is_wanted for row in self._installations)
 
     @property
@@ -114,7 +114,7 @@ class Installer:
         self._installations.append(installation)
 
     def step(self, now_ms: int) -> list[Outcome]:
-        """Goes on with what can go on, and returns what has ended."""
+        """Continues all installations that can continue, and returns those that have ended."""
         room, pages = BYTES_PER_TURN, PAGES_PER_TURN
         for installation in list(self._installations):
             if not installation.is_wanted:
@@ -146,7 +146,7 @@ class Installer:
         return built
 
     def _remove(self, installation: Installation) -> None:
-        """What was built of the state is not needed."""
+        """Frees a state that was built and is not needed."""
         self._installations.remove(installation)
         built = installation.builder.begun
         if built is not None:

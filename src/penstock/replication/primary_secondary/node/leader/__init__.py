@@ -1,1 +1,1 @@
-"""Partitions that this node leads: epochs, sending to replicas, commitment, answers."""
+"""Partitions that this node leads: epochs, sending to replicas, commits, answers."""

@@ -1,10 +1,10 @@
-"""Partitions of deleted queues that this node leads: when each is given up, and what people are told until then.
+"""Partitions of deleted queues that this node leads: when each is given up, and the explanation for operators until then.
 
-What has to leave one is on record: messages on their way elsewhere, delayed messages with a dead-letter queue, late messages.
-`cluster_moves` takes them there. The sources of what has arrived in it have to know that too (`arrivals`). When none is left,
-and no failover can lose that, the primary writes into the layout that
-the partition is given up; then every node drops it. A primary that fails before is followed by one that has the same records
-and goes on. Nothing else ends a partition that has messages on their way, however long their target cannot be reached.
+Records say which messages must leave: moving messages, delayed messages with a dead-letter queue, late messages.
+`cluster_moves` moves them. The sources of arrived messages must be told that they arrived (`arrivals`). When nothing is
+left, and no failover can undo that, the primary writes into the layout that the partition is given up; then every node
+drops it. If a primary fails before, the next one has the same records and continues. Nothing else ends a partition with
+moving messages, however long their target cannot be reached.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.replication.primary_secondary.node.state import ClusterState
 logger = logging.getLogger("penstock.backend")
 
 EXPLAIN_MS = 2_000
-"""What takes longer than this is explained in the layout, for `penstock cluster status`."""
+"""A deletion that takes longer is explained in the layout, for `penstock cluster status`."""
 EXPLAINED = 3
 """So many targets are named, and so many sources."""
 EXPLAIN_AGAIN_MS = 10_000
@@ -35,7 +35,7 @@ EXPLAIN_AGAIN_MS = 10_000
 
 
 class Draining:
-    """What this node wants of the entries of such partitions."""
+    """The changes of such partitions' entries that this node requests."""
 
     def __init__(self, state: ClusterState, moves: ClusterMoves) -> None:
         self._state = state
@@ -45,7 +45,7 @@ class Draining:
         self._done: set[int] = set()
 
     def wanted(self, entry: PartitionEntry, now_ms: int) -> PartitionEntry:
-        """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
+        """The next entry of a partition of a deleted queue: given up, or with the reason why it is not."""
         partition_id = entry.partition
         if entry.abandoned and self._state.parts.catalogue.partitions[partition_id].totals.sent:
             logger.error(

@@ -1,7 +1,8 @@
-"""What a node leads: how an epoch begins, what is committed in it, who is answered, and how it ends.
+"""What a node leads: how an epoch begins, what is committed in it, which answers may leave, and how it ends.
 
-Nothing of an epoch is sent before its beginning is on this node's own disk: after a crash it knows that the epoch was used,
-and never writes other records under the same number. Nothing is answered before `Primary` says that it is committed.
+Nothing of an epoch is sent before its beginning is on this node's own disk: so after a crash the node knows that the epoch
+was used, and never writes other records under the same number. Nothing is answered before `Primary` says that it is
+committed.
 """
 
 from __future__ import annotations
@@ -58,17 +59,17 @@ class Leader:
         self._reads = ReadProofs(state, self.sender)
         self._deposed: list[int] = []
         self.lease_until_ms = 0
-        """Up to then nobody can be elected in place of this node; `async` partitions are served no longer."""
+        """Until then no other node can be elected in its place; afterwards `async` partitions are not served."""
         self.lease_is_alive = False
         self._unflushed: deque[tuple[int, LedPartition, int]] = deque()
         """(journal position, partition, index) of what waits for this node's disk."""
         self._awaiting: dict[int, None] = {}
-        """Partitions whose commits wait for a replica that comes in."""
+        """Partitions whose commits wait for a replica that joins."""
 
     # -- what is committed -----------------------------------------------------------------------------------
 
     def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
-        """See `ClusterPart`. Nobody leads epoch 0, so what needs it is never told."""
+        """See `Commitment`. Epoch 0 has no primary, so an answer that needs it never leaves."""
         found: list[Need] = []
         partitions = self.state.parts.catalogue.partitions
         for partition_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
@@ -121,7 +122,7 @@ class Leader:
                     self._advance(led)
 
     def tick(self, now_ms: int) -> None:
-        """Nobody is waited for any longer than it should be."""
+        """Ends waits for replicas that are over."""
         self.pass_time(now_ms)
         for partition_id in list(self._awaiting):
             led = self.state.led.get(partition_id)
@@ -188,7 +189,7 @@ class Leader:
             "partition %(partition)d of %(queue)r: this node is the primary of epoch %(epoch)d",
             {"partition": partition_id, "queue": entry.queue, "epoch": entry.epoch},
         )
-        # A replica may have been made with other settings than this one: what the log says first counts for all.
+        # A replica may have been created with other settings than this one: the settings in the log count for all.
         led.tells_settings = begun == 1
         led.skips = skips
         if is_dense:
@@ -205,8 +206,8 @@ class Leader:
     def update(self, led: LedPartition, known: KnownEntry) -> None:
         """The entry of a partition that this node leads has changed.
 
-        Where the journal has no room this raises, and is called again with the same entry. What the entry says counts
-        from the first call on, once: a change of the in-sync set that is proposed after it is not what it decides.
+        It raises if the journal has no room, and is called again with the same entry. The entry counts from the first call
+        on, once: it does not decide a change of the in-sync set that is proposed after it.
         """
         if known.version > led.version:
             led.version = known.version
@@ -223,7 +224,7 @@ class Leader:
         self._advance(led)
 
     def _take_in(self, led: LedPartition, entry: PartitionEntry) -> None:
-        """What the store has decided."""
+        """Applies the store's decision."""
         primary, settings = led.primary, entry.settings
         unknown = primary.set_replicas(entry.replicas, entry.joined, self.state.now_ms)
         for node in unknown | (led.cursors.keys() - primary.followers.keys()):
@@ -268,7 +269,7 @@ class Leader:
             self.proposer.look_now(partition_id)
 
     def hold_back(self, led: LedPartition) -> None:
-        """The layout tells of an earlier epoch: this one is served no more, until the layout tells of it again."""
+        """The layout names an earlier epoch: this one is not served until the layout names it again."""
         self._advance(led)
 
     def stand_down(self, partition_id: int, why: str) -> None:
@@ -291,26 +292,28 @@ class Leader:
             self.follower.follow(partition_id, led.epoch)
 
     def take_deposed(self) -> list[int]:
-        """An effect: partitions that this node leads no more. What else is kept about them as their primary is to be forgotten."""
+        """An effect: partitions that this node no longer leads. Everything else that is kept about them as primary must be
+        dropped.
+        """
         deposed, self._deposed = self._deposed, []
         return deposed
 
     def close(self, led: LedPartition) -> None:
-        """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
+        """The store is asked to close an idle partition: clients that use it from now on are too late."""
         led.closes = True
         self._service.turn_away(led.partition_id)
 
     # -- replicas --------------------------------------------------------------------------------------------
 
     def connected(self, stream: PeerStream) -> None:
-        """There is a stream to another node: it is asked where its replicas stand."""
+        """There is a stream to another node: its replicas are asked for their positions."""
         for led in self.state.led.values():
             if stream.node in led.primary.followers:
                 self.sender.ask(led, stream, self.state.now_ms)
                 self.proposer.look_at(led.partition_id)
 
     def disconnected(self, node: str) -> None:
-        """What a node confirmed counts no more until it says so again."""
+        """The confirmations of a node no longer count until it repeats them."""
         for led in list(self.state.led.values()):
             if led.cursors.pop(node, None) is not None:
                 led.primary.lost(node)
@@ -328,7 +331,7 @@ class Leader:
                 self._advance(led)
 
     def ship(self) -> None:
-        """What was written goes to the replicas, while the disk is still at it."""
+        """Sends written records to the replicas while the disk is still writing them."""
         now_ms = self.state.now_ms
         position = self.state.parts.store.appended_position
         for partition_id in self._recent.take_touched():

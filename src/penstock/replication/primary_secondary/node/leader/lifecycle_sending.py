@@ -1,10 +1,10 @@
-"""What became of messages, from the partitions that this node leads to the log `penstock.lifecycle`, wherever that is led.
+"""Sends lifecycle rows of the partitions that this node leads to the log `penstock.lifecycle`, on whichever node it is led.
 
-Only what is safe is reported: rows whose records every replica that may be elected has on disk. Whoever drives the node takes the
-reports, sends them like any client of the cluster, and says when one is stored; then that is put on record. A primary
-that fails in between is followed by one that has the same rows, and reports them again under the same numbers.
+Only safe rows are reported: those whose records are on the disks of all replicas that may be elected. The node's process
+takes the reports, sends them like any client of the cluster, and calls back when one is stored; then that is recorded. If
+a primary fails in between, the next one has the same rows, and reports them again under the same numbers.
 
-A partition whose queue is deleted says its last words before it is dropped: what went with it.
+A partition of a deleted queue reports its last rows before it is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.replication.primary_secondary.node.state import ClusterState
 logger = logging.getLogger("penstock.backend")
 
 _UNCOMMITTED_MS = 10
-"""So soon is looked again whether records are safe whose rows wait."""
+"""The interval of checks whether the records of waiting rows are safe."""
 LAST_WORDS_MS = 10_000
 """A deleted partition waits for so long until its last rows are stored."""
 
@@ -44,7 +44,7 @@ class LifecycleSending:
         """Partitions of deleted queues, and until when they wait."""
 
     def take(self, now_ms: int) -> list[LifecycleReport]:
-        """What is to be sent now; of each the outcome is to be told."""
+        """The rows to send now; the outcome of each must be reported."""
         parts, since = self._state.parts, self._since
         if parts.to_report:
             for partition_id in parts.to_report:
@@ -65,7 +65,7 @@ class LifecycleSending:
         state = self._state
         partition, led = state.parts.catalogue.partitions.get(partition_id), state.led.get(partition_id)
         waiting = rows_waiting(partition)
-        if partition is None or led is None or not waiting:  # who leads it writes that, so it comes back
+        if partition is None or led is None or not waiting:  # only its primary writes that, so it comes back
             del self._since[partition_id]
             return None
         if self._is_early(partition_id, now_ms) or not state.sends_on(partition_id):
@@ -148,9 +148,9 @@ class LifecycleSending:
     # -- deleted queues --------------------------------------------------------------------------------------
 
     def may_drop(self, partition: Partition, entry: PartitionEntry, led: bool, now_ms: int) -> bool:
-        """Whether a partition of a deleted queue has said everything; `led`: this node led it until now.
+        """Whether a partition of a deleted queue has reported all its rows; `led`: this node led it until now.
 
-        Raises where the journal has no room. Replicas that did not lead say nothing: the one that did has the same.
+        Raises if the journal has no room. Replicas that did not lead report nothing: the primary has the same rows.
         """
         lifecycle, partition_id = partition.lifecycle, partition.partition_id
         if lifecycle is None or not entry.retired or partition_id in self._state.parts.catalogue.damage:

@@ -1,4 +1,4 @@
-"""Where the numbers of an epoch begin: behind all that an earlier primary may have given out and this one has not heard of."""
+"""The first number of an epoch: after all numbers that an earlier primary may have used and this one does not know."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ logger = logging.getLogger("penstock.backend")
 
 
 class Beginning(NamedTuple):
-    """How the primary of an epoch goes on."""
+    """How the primary of an epoch continues."""
 
     skips: NumbersSkipped | None
-    """What it writes first."""
+    """The records that it writes first."""
     is_dense: bool
-    """Whether its numbers go on where those of its log end because none behind them was ever told: not where numbers should be
-    skipped and a replica of an earlier version could not follow."""
+    """Whether its numbers continue those of its log because no higher one was ever seen by a client; not if numbers should be
+    skipped and a replica of an earlier version could not follow.
+    """
 
 
 def beginning(
     partition: Partition, entry: PartitionEntry, nodes: Mapping[str, NodeEntry], now_ms: int
 ) -> Beginning:
-    """How the primary of the entry's epoch goes on."""
+    """How the primary of the entry's epoch continues."""
     following, lifecycle = partition.table.next, partition.lifecycle
     resumed = partition.gaps.last_start(following)
     first = first_number(entry, following, resumed, partition.settings.replication)

@@ -1,13 +1,12 @@
 """What a primary must know before it answers a request that only reads: that it was not deposed long ago.
 
-What a `sync` primary writes is committed by the word of every replica that could lead instead. A read writes nothing, so a
-primary that was deposed and has not heard of it could go on answering with an old end of the log. So it must have
-heard from all replicas in sync, as ones that follow it, within `READ_MS`. Every record that they confirm says so. Where
-there was none lately they are sent an empty append, and the answer waits for their word. So a partition that is read and not
-written to costs a question a second, and one that is not used costs none. One that does not answer lags, and is taken out
-of the in-sync set as with writes.
+Every replica that could lead instead confirms what a `sync` primary writes. A read writes nothing, so a primary that was
+deposed and does not know it could continue to answer with an old end of the log. So within `READ_MS` all replicas in sync
+must have confirmed that they follow it. Every record that they confirm says so. If there was none lately, the primary
+sends an empty append, and the answer waits for the confirmations. So a partition that is only read costs a question a
+second, and an unused one costs none. A replica that does not answer lags, and leaves the in-sync set as with writes.
 
-An `async` primary serves only under its node's lease, which says the same.
+An `async` primary serves only under its node's lease, which proves the same.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.state import ClusterState
 
 READ_MS = 1_000
-"""A primary that was deposed and has not heard of it answers reads for so long at most."""
+"""The longest time for which a deposed primary answers reads."""
 
 
 class ReadProofs:
-    """The partitions with reads that wait for the word of their replicas."""
+    """The partitions with reads that wait for confirmations of their replicas."""
 
     def __init__(self, state: ClusterState, sender: Sender) -> None:
         self._state = state
@@ -29,9 +28,9 @@ class ReadProofs:
         """Partition → since when this node must be known to be its only primary."""
 
     def known_since(self, led: LedPartition, index: int) -> int:
-        """Since when that must be known for an answer about what is written up to `index`; 0: it is known, or will be.
+        """The time since which this must be known for an answer about records up to `index`; 0: it is known, or will be.
 
-        What is not committed yet is committed by the word of all that could lead instead.
+        Records that are not committed yet will be committed by all replicas that could lead instead.
         """
         since_ms = self._state.now_ms - READ_MS
         if led.primary.committed < index or led.primary.leads_since(since_ms):
@@ -40,7 +39,7 @@ class ReadProofs:
         return since_ms
 
     def ask(self) -> list[int]:
-        """Asks the replicas that have not been heard of, where a read waits for them; returns the partitions."""
+        """Asks the replicas without a recent confirmation, for partitions with waiting reads; returns the partitions."""
         if not self._waiting:
             return []
         for partition_id, since_ms in list(self._waiting.items()):

@@ -1,6 +1,7 @@
 """The newest records of the partitions that a node leads, in memory, for replicas that are nearly up to date.
 
-Bounded in bytes for the whole node: what came first goes first, and is read from the journal if somebody still needs it.
+The bytes are bounded for the whole node: the oldest records are dropped first, and read from the journal if a replica
+still needs them.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ class RecentEntry(NamedTuple):
 
 
 class RecentEntries:
-    """An unbroken stretch of the newest records of each partition."""
+    """The newest records of each partition, without a gap."""
 
     def __init__(self, written: list[WrittenRecord]) -> None:
         self._written = written
-        """Where the logbook notes what it writes; emptied here."""
+        """The logbook notes here what it writes; this class empties it."""
         self._touched: dict[int, None] = {}
         self._rows: dict[int, tuple[int, deque[RecentEntry]]] = {}
         self._order: deque[int] = deque()

@@ -1,4 +1,4 @@
-"""The partitions that this node leads: what is sent to which replica next, and what is committed by their word."""
+"""The partitions that this node leads: what is sent to which replica next, and what their confirmations commit."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Cursor:
     """How far one replica has been sent one partition."""
 
     stood: bool = False
-    """The replica has said where it stands. What it confirmed before may be of a former membership of its node."""
+    """The replica has reported its position. Earlier confirmations may be of a former membership of its node."""
     next: int | None = None
-    """The record to send next; None: where the replica stands is not known, or it is cutting its log."""
+    """The record to send next; None: the replica's position is unknown, or it is cutting its log."""
     reading: bool = False
     """A helper thread reads records for it."""
     capturing: bool = False
@@ -52,7 +52,7 @@ class Cursor:
 
 
 class LedPartition:
-    """One partition in one epoch of this node's."""
+    """One partition in one epoch of this node."""
 
     def __init__(self, partition: Partition, epoch: int, primary: Primary, begun: int, now_ms: int) -> None:
         self.partition_id = partition.partition_id
@@ -66,16 +66,16 @@ class LedPartition:
         self.unclean = 0
         """The newest epoch of the partition that began with an unclean election."""
         self.version = 0
-        """Of the entry in the layout that was taken in last."""
+        """The version of the layout's entry that was applied last."""
         self.may_send = False
         self.closes = False
-        """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
+        """Whether this node has asked the store to close the partition: then it serves no clients."""
         self.tells_settings = False
         """Whether the settings are still to be written, though they are what they should be."""
         self.skips: NumbersSkipped | None = None
-        """What is still to be written before it serves: where the numbers of the epoch begin."""
+        """Records to write before it serves: the beginning of the epoch's numbers."""
         self.dense: tuple[int, int, int] | None = None
-        """How the epoch began, where its numbers went on where the log ended (`PartitionEntry.dense`)."""
+        """How the epoch began, if its numbers continued where the log ended (`PartitionEntry.dense`)."""
         self.numbers_to = 0
         """Below this a message may get a number (`cluster/layout/sequence_numbers.py`)."""
         self.sent_moves = SentMoves(partition.moves.values())
@@ -94,7 +94,7 @@ class LedPartition:
         return follower is not None and follower.joined == (joined or 0)
 
     def has_stood(self, node: str) -> bool:
-        """Whether a replica has said where it stands, so that what it confirms counts."""
+        """Whether a replica has reported its position, so that its confirmations count."""
         cursor = self.cursors.get(node)
         return cursor is not None and cursor.stood
 
@@ -126,7 +126,7 @@ class LedPartition:
         return False
 
     def take_everywhere(self) -> list[SafeStep]:
-        """An effect: what is to be done because of what no failover can lose any more."""
+        """An effect: work to do because records are safe from any failover now."""
         steps: list[SafeStep] = []
         everywhere = self.primary.everywhere() if self.waiting else 0
         while self.waiting and self.waiting[0][0] <= everywhere:
@@ -157,14 +157,14 @@ class Sender:
         return cursor
 
     def ask(self, led: LedPartition, stream: PeerStream, now_ms: int) -> None:
-        """Asks a replica where it stands."""
+        """Asks a replica for its position."""
         self._begin(led, stream, now_ms)
         stream.send(Lead(led.partition_id, led.epoch, led.name, led.unclean))
 
     def approach(
         self, led: LedPartition, partition: Partition, stream: PeerStream, said: Standing, now_ms: int
     ) -> None:
-        """A replica said where it stands: it goes on from there, cuts its log, or gets everything."""
+        """A replica reported its position: it continues there, cuts its log, or gets a whole state."""
         log = self._store.replica_log
         assert log is not None
         oldest = log.oldest(led.partition_id) or partition.index + 1
@@ -179,16 +179,14 @@ class Sender:
         else:
             assert isinstance(way, Continue)
             cursor.next = way.previous + 1
-            if (
-                way.previous == partition.index
-            ):  # nothing to send, but it says how far it is when it is told of nothing
+            if way.previous == partition.index:  # an empty append makes it report its progress
                 self._append(led, partition, stream, cursor, (), now_ms)
         stream.ready[led.partition_id] = None
 
     def _send_whole(
         self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor
     ) -> None:
-        """The state is made in its turn; what it is the state of is known when that begins."""
+        """Sends a whole state, which is captured in its turn; its index is known when that begins."""
         cursor.capturing = True
 
         def begun(capture: Capture) -> None:
@@ -205,7 +203,7 @@ class Sender:
         )
 
     def question(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
-        """Has a replica say once more that it follows, unless it will say so of what is under way."""
+        """Makes a replica confirm again that it follows, unless a confirmation of earlier data will say so."""
         cursor = led.cursors.get(stream.node)
         if cursor is not None and cursor.mark is not None and stream.confirmed_bytes >= cursor.mark[0]:
             cursor.mark = None  # it confirmed before it had taken what was sent earlier, as of a state: it says nothing more
@@ -235,7 +233,7 @@ class Sender:
             entries = self._recent.since(led.partition_id, cursor.next, APPEND_BYTES)
             if not entries:
                 if not stream.reading and not self._read_on(led, partition, stream, cursor):
-                    return  # it is asked again where it stands, and goes on from there
+                    return  # it is asked for its position again, and continues there
                 break
             self._append(led, partition, stream, cursor, entries, now_ms)
         if stream.has_room and not stream.reading and not cursor.parts and cursor.walk is not None:
@@ -279,7 +277,7 @@ class Sender:
     # -- what is read by a helper thread ---------------------------------------------------------------------
 
     def _read_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> bool:
-        """Records that are not in memory come from the journal; False: they are not there either, all is sent anew."""
+        """Records that are not in memory come from the journal; False: they are not there either, and a whole state is sent."""
         log = self._store.replica_log
         assert log is not None
         assert cursor.next is not None
@@ -320,7 +318,7 @@ class Sender:
             del job.entries[wrong:]
 
     def job_done(self, job: EntryReadJob, partition: Partition | None, now_ms: int) -> bool:
-        """Sends what was read, if anybody still waits for it; False where it was not read for a replica."""
+        """Sends the records that were read, if a replica still waits for them; False if the job was not for a replica."""
         if job not in self._reads:
             return False
         led, stream, cursor, walk = self._reads.pop(job)

@@ -1,4 +1,4 @@
-"""What clients get of the partitions that a node leads: they are served, sent elsewhere, or their messages only go on their way."""
+"""What clients get from the partitions that a node leads: service, a refusal, or only the moves of a deleted queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Service:
         self._state = state
 
     def may(self, partition_id: int, event: Event) -> None:
-        """What this node may do as the primary, now."""
+        """What this node may do as the primary now."""
         for step in TRANSITIONS[self._state.role_of_led(partition_id), event].steps:
             match step:
                 case Step.OPEN:
