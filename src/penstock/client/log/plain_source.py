@@ -33,7 +33,7 @@ Stop = int | Mapping[int, int]
 """Reading ends before this message: of its partition, or a message for each partition."""
 
 
-class Terms(msgspec.Struct, frozen=True):
+class ReadTerms(msgspec.Struct, frozen=True):
     """What a reader without a group asks for."""
 
     start: Start | None
@@ -103,7 +103,7 @@ class _ReadBounds(NamedTuple):
 class PartitionSource:
     """Reads one partition."""
 
-    def __init__(self, route: Route, terms: Terms, partition: int) -> None:
+    def __init__(self, route: Route, terms: ReadTerms, partition: int) -> None:
         self._route = route
         self._terms = terms
         self._partition = partition
@@ -193,7 +193,7 @@ class PartitionSource:
 class PlainSource:
     """Reads the partitions that its terms are about, for nobody but itself."""
 
-    def __init__(self, route: Route, terms: Terms) -> None:
+    def __init__(self, route: Route, terms: ReadTerms) -> None:
         terms.check()
         self.link = route.link
         self._route = route

@@ -13,7 +13,7 @@ from penstock.runtime.monitoring.process_usage import process_usage
 from penstock.usage.collector import UsageTotals
 
 
-class Way(Protocol):
+class EngineStatus(Protocol):
     """The way to the engine."""
 
     @property
@@ -25,7 +25,9 @@ class Way(Protocol):
 class FrontEndSight:
     """See `Sight`: one front end."""
 
-    def __init__(self, name: str, started_ms: int, way: Way, usage: Callable[[], UsageTotals]) -> None:
+    def __init__(
+        self, name: str, started_ms: int, way: EngineStatus, usage: Callable[[], UsageTotals]
+    ) -> None:
         self._name = name
         self._started_ms = started_ms
         self._way = way
