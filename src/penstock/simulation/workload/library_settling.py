@@ -154,11 +154,11 @@ class _Waiter:
         self._is_cancelled = False
 
     def done(self) -> bool:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         return self.is_done
 
     def cancelled(self) -> bool:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         return self._is_cancelled
 
     def cancel(self) -> None:
@@ -169,7 +169,7 @@ class _Waiter:
                 one.result = "lost"
 
     def set_exception(self, exception: PenstockError, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         if exception.code is ErrorCode.STALE_RECEIPT:
             self._answered(Settlement(0, 0, [message.sequence for message in self._messages]))
@@ -185,7 +185,7 @@ class WholeWaiter(_Waiter):
     """Waits for messages that are settled together."""
 
     def set_result(self, result: Settlement, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         self._answered(result)
 
@@ -194,6 +194,6 @@ class SingleWaiter(_Waiter):
     """Waits for one message: it is as asked now, or was gone already."""
 
     def set_result(self, _: None, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         self._answered(Settlement(1, 1, []))
