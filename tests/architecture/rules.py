@@ -140,9 +140,8 @@ MODULE_MAY_ALSO_TOUCH: dict[str, set[str]] = {
     "penstock.simulation.campaign": {"processes", "system"},  # spreads seeds over the cores
     "penstock.simulation.sizes.small_sizes": {"imports by name"},  # its table names modules
     "penstock.metadata.server.server": {"network"},  # listens on the socket it is given
-    "penstock.metadata.store.etcd_client": {"network"},  # passes the TLS context on
+    "penstock.metadata.store.etcd_client": {"network"},  # makes the TLS context
     "penstock.metadata.store.etcd_http": {"network"},  # speaks to etcd
-    "penstock.metadata.store.etcd_tls": {"network"},
 }
 
 # --- who decides by the layout ------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from collections import deque
 from random import Random
 
 from penstock.client_core.call import Call
-from penstock.client_core.link_table import Again, LinkTable, Told
-from penstock.client_core.queue_sender import OutgoingBatch, QueueSender
+from penstock.client_core.link_table import Again, FinalRefusal, LinkTable
+from penstock.client_core.queue_sender import QueueSender, SenderBatch
 from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Answer, Failed, Send, SendResult
@@ -17,7 +17,7 @@ PRODUCER = 7
 TIMEOUT = 5.0
 
 
-class Batch(OutgoingBatch):
+class Batch(SenderBatch):
     """A batch; `label` is what is stored."""
 
     __slots__ = ("label", "outcomes", "wanted")
@@ -127,7 +127,7 @@ class SendingWorld(QueueSender):
         call = self.table.calls.get(request_id)
         if isinstance(answer, Failed):
             match self.table.refused(request_id, answer, self.time):
-                case Told(whom, error):
+                case FinalRefusal(whom, error):
                     assert isinstance(whom, Call)
                     whom.fail(error)
                 case Again(whom, seconds):

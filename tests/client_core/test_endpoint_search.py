@@ -9,15 +9,15 @@ from penstock.client_core.endpoint_search import (
     LEAST_SECONDS,
     QUICK_SECONDS,
     EndpointSearch,
-    Refusal,
+    FailedAttempt,
     Round,
     tells,
 )
 from penstock.model.errors import ErrorCode
 
-GONE = Refusal(ErrorCode.UNREACHABLE)
-SILENT = Refusal(ErrorCode.UNREACHABLE, silent=True)
-STRANGER = Refusal(ErrorCode.UNAUTHENTICATED)
+GONE = FailedAttempt(ErrorCode.UNREACHABLE)
+SILENT = FailedAttempt(ErrorCode.UNREACHABLE, silent=True)
+STRANGER = FailedAttempt(ErrorCode.UNAUTHENTICATED)
 
 
 def test_all_are_tried_once_and_quickly_and_then_more_and_more_patiently() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from penstock.client_core.call import Call, Stream, Unanswered
-from penstock.client_core.link_table import RESENDS_AT_MOST, Again, LinkTable, Nobody, Stopping, Told
+from penstock.client_core.link_table import RESENDS_AT_MOST, Again, FinalRefusal, LinkTable, Nobody, Stopping
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.liveness import Sign
 from penstock.wire.messages import Answer, Delivery, Failed, Ping, Subscribe
@@ -111,7 +111,7 @@ def test_what_a_limit_refuses_is_asked_again_until_its_timeout() -> None:
         assert waiting.asks_again(number, question)
         now += verdict.seconds
         pauses += 1
-    assert isinstance(verdict, Told)
+    assert isinstance(verdict, FinalRefusal)
     assert verdict.error.code is ErrorCode.THROTTLED
     assert pauses > 3
     assert now <= 5.0
@@ -134,7 +134,7 @@ def test_a_server_that_stops_keeps_nothing_from_the_next_one() -> None:
     waiting.open(stream, 0.0, connected=True)
     stopping = refusal(ErrorCode.SHUTTING_DOWN)
     assert waiting.refused(numbers[0], stopping, 0.0) == Stopping(ends_connection=True)
-    assert isinstance(waiting.refused(numbers[1], stopping, 0.0), Told)
+    assert isinstance(waiting.refused(numbers[1], stopping, 0.0), FinalRefusal)
     assert waiting.refused(stream.request_id, stopping, 0.0) == Stopping(ends_connection=False)
     assert waiting.refused(999, stopping, 0.0) == Nobody()
     assert [who for _, who in waiting.connected()] == [again, stream]
@@ -144,7 +144,7 @@ def test_a_code_that_is_not_known_yet_is_told_with_its_name() -> None:
     waiting = table()
     number = waiting.enter(Question(), 0.0, connected=True)
     verdict = waiting.refused(number, refusal("from-the-future"), 0.0)
-    assert isinstance(verdict, Told)
+    assert isinstance(verdict, FinalRefusal)
     assert verdict.error.code is ErrorCode.INTERNAL
     assert "from-the-future" in verdict.error.message
 

@@ -7,7 +7,7 @@ from penstock.client_core.node_search import (
     LONGEST_PAUSE_SECONDS,
     NOT_OFFERED_SECONDS,
     NodeSearch,
-    Way,
+    ReadRoute,
 )
 from penstock.model.errors import ErrorCode
 
@@ -21,16 +21,16 @@ def _failed(search: NodeSearch, now: float) -> None:
 def test_the_first_reads_wait_for_the_node_and_later_ones_do_not() -> None:
     search = NodeSearch()
     assert search.looks(0.0)
-    assert search.way() is Way.HELD
+    assert search.way() is ReadRoute.HELD
     assert not search.looks(0.1)
     search.not_found(0.1, None)
     search.ended()
-    assert search.way() is Way.FRONT_END
+    assert search.way() is ReadRoute.FRONT_END
     assert search.looks(0.1 + FIRST_PAUSE_SECONDS)
-    assert search.way() is Way.FRONT_END
+    assert search.way() is ReadRoute.FRONT_END
     search.found()
     search.ended()
-    assert search.way() is Way.NODE
+    assert search.way() is ReadRoute.NODE
 
 
 def test_a_node_that_cannot_be_read_is_looked_for_more_and_more_slowly() -> None:
@@ -60,7 +60,7 @@ def test_a_node_that_was_good_for_something_is_looked_for_again_soon() -> None:
     search.found()
     search.ended()
     search.handed_back(20.0, reads=2, was_good=True, is_gone=True)
-    assert search.way() is Way.FRONT_END
+    assert search.way() is ReadRoute.FRONT_END
     assert search.looks(20.0 + FIRST_PAUSE_SECONDS)
 
 
@@ -71,7 +71,7 @@ def test_after_a_ticket_has_ended_unused_the_next_read_waits_for_another() -> No
     search.ended()
     search.handed_back(100.0, reads=0, was_good=True, is_gone=True)
     assert search.looks(100.0)
-    assert search.way() is Way.HELD
+    assert search.way() is ReadRoute.HELD
 
 
 def test_a_read_that_is_refused_leaves_the_node_where_it_is() -> None:
@@ -80,11 +80,11 @@ def test_a_read_that_is_refused_leaves_the_node_where_it_is() -> None:
     search.found()
     search.ended()
     search.handed_back(1.0, reads=1, was_good=True, is_gone=False)
-    assert search.way() is Way.NODE
+    assert search.way() is ReadRoute.NODE
 
 
 def test_nothing_is_looked_for_once_it_is_closed() -> None:
     search = NodeSearch()
     search.close()
     assert not search.looks(0.0)
-    assert search.way() is Way.FRONT_END
+    assert search.way() is ReadRoute.FRONT_END

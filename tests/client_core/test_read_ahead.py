@@ -8,16 +8,16 @@ from penstock.client_core.read_ahead import (
     Contradiction,
     Dropped,
     Effect,
-    Found,
     Question,
     RangeRead,
+    ReadAnswer,
     ReadingAhead,
 )
 
 
-def _found(first: int, following: int, end: int, batch_messages: int = 1) -> Found:
+def _found(first: int, following: int, end: int, batch_messages: int = 1) -> ReadAnswer:
     """So many messages of ten bytes."""
-    return Found(first, following, end, following - first, 10 * (following - first), batch_messages)
+    return ReadAnswer(first, following, end, following - first, 10 * (following - first), batch_messages)
 
 
 def _told(effects: list[Effect]) -> list[str]:
@@ -117,7 +117,7 @@ def test_ranges_are_whole_batches() -> None:
 
 
 def test_an_answer_to_another_question_is_a_contradiction() -> None:
-    for wrong in (Found(1, 1, 100, 0, 0, 0), Found(3, 6, 100, 2, 20, 1)):
+    for wrong in (ReadAnswer(1, 1, 100, 0, 0, 0), ReadAnswer(3, 6, 100, 2, 20, 1)):
         ahead = _ahead()
         (read,) = _asked(ahead.plan())
         assert _told(ahead.arrived(read, wrong)) == ["contradiction 1"]

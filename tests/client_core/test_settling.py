@@ -8,7 +8,7 @@ import pytest
 
 from penstock.client_core.call import Call
 from penstock.client_core.lease import Lease
-from penstock.client_core.settling import DELETE, GIVE_BACK, Action, Settlement, Settling, WholeReceipt
+from penstock.client_core.settling import DELETE, GIVE_BACK, SettleAction, Settlement, Settling, WholeReceipt
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import (
     Delete,
@@ -55,14 +55,14 @@ class World(Settling):
     def _start(self, call: Call, request: Delete | Release | Extend) -> None:
         self.sent.append((call, request))
 
-    def whole(self, action: Action, lease: Lease) -> Waiter[Settlement]:
+    def whole(self, action: SettleAction, lease: Lease) -> Waiter[Settlement]:
         waiter: Waiter[Settlement] = Waiter()
         receipt = lease.receipt()
         assert receipt is not None
         self.add_whole(action, [WholeReceipt(lease, receipt, waiter)])
         return waiter
 
-    def one(self, action: Action, lease: Lease, sequence: int) -> Waiter[None]:
+    def one(self, action: SettleAction, lease: Lease, sequence: int) -> Waiter[None]:
         waiter: Waiter[None] = Waiter()
         self.add_one(action, lease, sequence, waiter)
         return waiter
@@ -108,8 +108,8 @@ def test_a_release_that_was_sent_again_and_came_too_late_was_done_before() -> No
     assert waiter.result == Settlement(3, 0, [])
 
 
-@pytest.mark.parametrize("action", [DELETE, Action("extend", 1_000)])
-def test_anything_else_that_came_too_late_did_so_however_often_it_was_sent(action: Action) -> None:
+@pytest.mark.parametrize("action", [DELETE, SettleAction("extend", 1_000)])
+def test_anything_else_that_came_too_late_did_so_however_often_it_was_sent(action: SettleAction) -> None:
     world, lease = World(), _lease()
     waiter = world.whole(action, lease)
     world.end_turn()
@@ -120,12 +120,12 @@ def test_anything_else_that_came_too_late_did_so_however_often_it_was_sent(actio
 
 def test_an_extension_leaves_messages_open_and_one_that_is_gone_cannot_be_kept() -> None:
     world, lease = World(), _lease()
-    kept = world.one(Action("extend", 1_000), lease, 1)
+    kept = world.one(SettleAction("extend", 1_000), lease, 1)
     world.end_turn()
     world.answer(ReceiptOutcome(1, 0, []))
     assert kept.result is None
     assert lease.open_runs() == [(1, 3)]
-    gone = world.one(Action("extend", 1_000), lease, 2)
+    gone = world.one(SettleAction("extend", 1_000), lease, 2)
     world.end_turn()
     world.answer(ReceiptOutcome(0, 1, []))
     assert isinstance(gone.result, PenstockError)

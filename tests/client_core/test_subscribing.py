@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.client_core.lease import Lease
-from penstock.client_core.subscribing import PushedMessages, Subscribing, Terms
+from penstock.client_core.subscribing import ConsumerTerms, PushedMessages, Subscribing
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import AddCredit, DeliveredBatch, Delivery, Subscribe
 
@@ -34,7 +34,7 @@ class Messages:
 
 
 class Subscription(Subscribing[Message]):
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: ConsumerTerms) -> None:
         super().__init__(terms)
         self.time = 0.0
         self.opened: list[Subscribe] = []
@@ -69,7 +69,7 @@ class Subscription(Subscribing[Message]):
 
 
 def _subscription(*, credit: int = 4, heartbeat: bool = False) -> Subscription:
-    return Subscription(Terms(credit, 2, 2_000, heartbeat))
+    return Subscription(ConsumerTerms(credit, 2, 2_000, heartbeat))
 
 
 def test_messages_come_one_by_one_and_credit_is_given_for_them() -> None:
@@ -133,7 +133,7 @@ def test_what_nobody_took_is_left_over() -> None:
     assert subscription.opening().credit == 10
 
 
-@pytest.mark.parametrize("terms", [Terms(0, 1, None, False), Terms(1, 0, None, False)])
-def test_terms_that_cannot_be_are_refused(terms: Terms) -> None:
+@pytest.mark.parametrize("terms", [ConsumerTerms(0, 1, None, False), ConsumerTerms(1, 0, None, False)])
+def test_terms_that_cannot_be_are_refused(terms: ConsumerTerms) -> None:
     with pytest.raises(PenstockError):
         terms.check()

@@ -14,8 +14,8 @@ from penstock.frontend.queues.directory import QueueDirectory
 from penstock.metadata.mirror.cache import MetadataCache
 from penstock.sqs.protocols.http import Peer
 from penstock.wire import messages
-from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame
+from penstock.wire.messages import request_of
 from tests.frontend.harness import HOME
 
 BODY = memoryview(b"body")
@@ -60,7 +60,7 @@ def test_the_head_and_what_was_decoded_of_it_are_the_same_request(
 
 def test_a_head_that_was_decoded_is_not_decoded_again() -> None:
     frame = _handed_on(messages.Send(1), unrestricted=True)
-    assert decode(frame._replace(head=memoryview(b"unreadable"))) is frame.request
+    assert request_of(frame._replace(head=memoryview(b"unreadable"))) is frame.request
 
 
 def test_a_user_is_shown_the_queues_of_its_account_alone() -> None:

@@ -16,7 +16,7 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.job import Job, ServerFacts
 from penstock.pipeline.lost_tables import check_nothing_is_lost
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse.expiry import expire
 from penstock.pipeline.warehouse.files import Files
@@ -49,7 +49,7 @@ class Place:
         rows = self.warehouse.spark.sql(f"select {batch} as value, date'{DAY}' as day")
         self.warehouse.add_batch(PARTS, batch, rows, parts=1)
         self.memory.note_table(PARTS.name)
-        self.memory.finish_batch(batch, Seen({"front-1": [(0, batch)]}))
+        self.memory.finish_batch(batch, SeenNumbers({"front-1": [(0, batch)]}))
         self.checkpoint.write_text(f"commits/{batch}", "v1")
 
     def let_all_days_go(self) -> None:
@@ -137,7 +137,7 @@ def test_an_object_store_has_no_directory_of_days_that_were_all_too_old(
 
 
 def test_warehouses_of_earlier_versions_are_known_by_the_rows_that_were_seen(place: Place) -> None:
-    place.memory.finish_batch(0, Seen())  # a batch without rows is added nowhere
+    place.memory.finish_batch(0, SeenNumbers())  # a batch without rows is added nowhere
     place.check()
     place.add_batch(1)
     place.roller.roll(ServerFacts())

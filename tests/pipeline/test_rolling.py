@@ -16,7 +16,7 @@ from penstock.columnar.usage import USAGE
 from penstock.pipeline.job_state import JobState, Rolling
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, ServerFacts, Tables, gap_table
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.table import WarehouseTable, column
@@ -113,7 +113,7 @@ def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, 
     def run(batch: int) -> None:
         rows = local_rows(spark, [(10**batch, TODAY)], "value long, day date")
         warehouse.add_batch(PARTS, batch, rows, parts=1, few=True)
-        memory.finish_batch(batch, Seen())
+        memory.finish_batch(batch, SeenNumbers())
         roller = Roller(warehouse, JOB, memory)
         while roller.behind():
             roller.roll(ServerFacts())
@@ -139,7 +139,7 @@ def test_a_table_that_time_changes_is_made_anew_and_nothing_else(spark: SparkSes
     assert not roller.renew(told(1)), "nothing was ever rolled up"
     rows = local_rows(spark, [(10, TODAY)], "value long, day date")
     warehouse.add_batch(PARTS, 0, rows, parts=1, few=True)
-    memory.finish_batch(0, Seen())
+    memory.finish_batch(0, SeenNumbers())
     roller.roll(ServerFacts())
     assert roller.renew(told(1))
     assert values(tmp_path, VIEW.name) == [11]

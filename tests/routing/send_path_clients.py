@@ -6,8 +6,8 @@ from collections import deque
 from random import Random
 from typing import Protocol
 
-from penstock.client_core.link_table import LinkTable, Told
-from penstock.client_core.queue_sender import OutgoingBatch, QueueSender
+from penstock.client_core.link_table import FinalRefusal, LinkTable
+from penstock.client_core.queue_sender import QueueSender, SenderBatch
 from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.batch import Buffer, encode_parts
 from penstock.model.errors import PenstockError
@@ -57,7 +57,7 @@ class ClientWorld(Protocol):
     now: float
 
 
-class Outgoing(OutgoingBatch):
+class Outgoing(SenderBatch):
     """A batch of a client."""
 
     __slots__ = ("bodies", "client", "content", "ids")
@@ -118,7 +118,7 @@ class Client(QueueSender):
         if isinstance(outcome, PenstockError):
             failed = Failed(outcome.code, outcome.message)
             told = self._table.refused(request_id, failed, self._path.now)
-            assert isinstance(told, Told)
+            assert isinstance(told, FinalRefusal)
             assert isinstance(told.whom, Outgoing)
             told.whom.fail(told.error)
         else:

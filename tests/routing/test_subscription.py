@@ -10,8 +10,7 @@ import pytest
 from penstock.frontend.engine import Answered
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.routing.receives_ahead import AHEAD_BYTES, AT_ONCE
-from penstock.routing.subscription import Subscription
+from penstock.routing.subscription import AHEAD_BYTES, AT_ONCE, Subscription
 from penstock.steps.step import Reply
 from penstock.wire.answers import DeliveredBatch
 from penstock.wire.messages import Delivery, Receive, Request, Subscribe

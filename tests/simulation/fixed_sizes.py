@@ -226,8 +226,8 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "how long a client of the simulation waits is its own business": ("steps.step.PATIENCE_MS",),
     "how long and how far ahead a subscription asks: batches that come full have several receives on their way in every run": (
-        "routing.receives_ahead.AHEAD_BYTES",
-        "routing.receives_ahead.AT_ONCE",
+        "routing.subscription.AHEAD_BYTES",
+        "routing.subscription.AT_ONCE",
         "routing.subscription.PAUSE_SECONDS",
         "routing.subscription.WAIT_MS",
     ),

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.streams.framed import FramedConnection
-from penstock.wire.frame_gathering import LONE_TURNS
-from penstock.wire.frames import Frame
+from penstock.wire.frames import LONE_TURNS, Frame
 from tests.client.peer import async_test
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.batch import Buffer
-from penstock.wire.frame_gathering import LONE_TURNS, FrameGathering
+from penstock.wire.frames import LONE_TURNS, FrameGathering
 
 
 def turn(gathering: FrameGathering, *frames: bytes) -> tuple[list[bytes], list[Buffer]]:

@@ -12,7 +12,7 @@ from penstock.client.connection.route import Route
 from penstock.client.consume.browse import Page, pages, redrive, resolved
 from penstock.client.consume.consumer import BatchConsumer, MessageConsumer
 from penstock.client.consume.message import PeekedMessage
-from penstock.client.consume.subscription import Subscription, Terms
+from penstock.client.consume.subscription import ConsumerTerms, Subscription
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
 from penstock.client.log.log import Log
 from penstock.client.produce.outgoing import (
@@ -28,7 +28,7 @@ from penstock.client.produce.sent import SentMessage, SentMessages
 from penstock.client.replies.reply import Reply
 from penstock.client.replies.requester import Requester
 from penstock.client.settle.delivered import DeliveredMessages, Message
-from penstock.client.settle.settlement import DELETE, Action, Settlement, Settler, giving_back
+from penstock.client.settle.settlement import DELETE, SettleAction, Settlement, Settler, giving_back
 from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive
@@ -221,7 +221,9 @@ class Queue:
         self, credit: int, batch_messages: int, visibility_timeout: Duration | None, heartbeat: bool
     ) -> Subscription:
         timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
-        return Subscription(self._route, self._settler, Terms(credit, batch_messages, timeout_ms, heartbeat))
+        return Subscription(
+            self._route, self._settler, ConsumerTerms(credit, batch_messages, timeout_ms, heartbeat)
+        )
 
     def log(self) -> Log:
         """The queue's retained log, where it has one (consumption `log` or `both`)."""
@@ -241,10 +243,10 @@ class Queue:
 
     async def extend_batch(self, messages: Iterable[Message], visibility_timeout: Duration) -> Settlement:
         """Keeps received messages for so many seconds from now."""
-        action = Action("extend", milliseconds(visibility_timeout, "visibility_timeout"))
+        action = SettleAction("extend", milliseconds(visibility_timeout, "visibility_timeout"))
         return await self._settle(action, messages)
 
-    async def _settle(self, action: Action, messages: Iterable[Message]) -> Settlement:
+    async def _settle(self, action: SettleAction, messages: Iterable[Message]) -> Settlement:
         return await self._settler.chosen(
             action, ((message.delivery.lease, message.sequence) for message in messages)
         )

@@ -22,7 +22,7 @@ FINAL = {
 """Refusals of the greeting that no further attempt would change."""
 
 
-class Refusal(NamedTuple):
+class FailedAttempt(NamedTuple):
     """Why an attempt failed."""
 
     code: ErrorCode
@@ -45,7 +45,7 @@ class EndpointSearch:
     were silent: a person at a prompt wants to know at once that nothing listens there."""
 
     def __init__(self, count: int, seconds: float, now: float, *, patience: bool) -> None:
-        self._refusals: list[Refusal | None] = [None] * count
+        self._refusals: list[FailedAttempt | None] = [None] * count
         self._ends = now + seconds
         self._patience = patience
         self._each = QUICK_SECONDS
@@ -63,17 +63,17 @@ class EndpointSearch:
         self._first = False
         return found
 
-    def failed(self, place: int, refusal: Refusal) -> None:
+    def failed(self, place: int, refusal: FailedAttempt) -> None:
         """An attempt failed."""
         self._refusals[place] = refusal
 
-    def _is_worth_asking(self, refusal: Refusal | None) -> bool:
+    def _is_worth_asking(self, refusal: FailedAttempt | None) -> bool:
         if refusal is None:
             return True
         return refusal.code not in FINAL if self._patience else refusal.silent
 
 
-def tells(refusal: Refusal) -> int:
+def tells(refusal: FailedAttempt) -> int:
     """How much a refusal says: an answer more than a host that is not there, and that more than silence."""
     if refusal.silent:
         return 0

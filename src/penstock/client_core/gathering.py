@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from penstock.client_core.queue_sender import OutgoingBatch
+from penstock.client_core.queue_sender import SenderBatch
 from penstock.model.errors import PenstockError
 
 TIMER_SLACK_SECONDS = 0.0005
 """A batch that is due this soon is sent now: another timer would cost more than it gains."""
 
 
-class GatheredBatch(OutgoingBatch):
+class GatheredBatch(SenderBatch):
     """A batch of a producer: gathered, then on its way, then stored or failed."""
 
     __slots__ = ("bytes", "due", "messages")

@@ -24,7 +24,7 @@ RESENDS_AT_MOST = 16
 """A request that never gets answered, however often the connection is made anew, is at fault itself."""
 
 
-class Told(NamedTuple):
+class FinalRefusal(NamedTuple):
     """The refusal is final: the call, or the stream, is told."""
 
     whom: Call | Stream
@@ -48,7 +48,7 @@ class Nobody(NamedTuple):
     """Nobody waits for it."""
 
 
-Verdict = Told | Again | Stopping | Nobody
+RefusalOutcome = FinalRefusal | Again | Stopping | Nobody
 
 
 class LinkTable:
@@ -87,7 +87,7 @@ class LinkTable:
         self.streams[stream.request_id] = stream
         stream.deadline = None if connected else now + self.timeout
 
-    def refused(self, request_id: int, answer: Failed, now: float) -> Verdict:
+    def refused(self, request_id: int, answer: Failed, now: float) -> RefusalOutcome:
         """What becomes of a request, or a subscription, that the server refused."""
         code = error_code(answer.code)
         call = self.calls.get(request_id)
@@ -97,7 +97,7 @@ class LinkTable:
             if code in call.waits_out and (pause := self._pause(call, self.timeout, now)) is not None:
                 return Again(call, pause)
             del self.calls[request_id]
-            return Told(call, error_of(answer))
+            return FinalRefusal(call, error_of(answer))
         stream = self.streams.get(request_id)
         if stream is None:
             return Nobody()
@@ -107,7 +107,7 @@ class LinkTable:
             pause = self._pause(stream, math.inf, now)  # it waits for messages however long that takes
             return Again(stream, pause if pause is not None else math.inf)
         del self.streams[request_id]
-        return Told(stream, error_of(answer))
+        return FinalRefusal(stream, error_of(answer))
 
     def _pause(self, refused: Call | Stream, patience: float, now: float) -> float | None:
         """How long what was refused is to wait; nothing was done, so anything may be asked again."""

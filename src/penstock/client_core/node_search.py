@@ -18,7 +18,7 @@ NOT_OFFERED_SECONDS = 30.0
 """Where the cluster has no ports for readers, or is a single server, it is asked again after so long."""
 
 
-class Way(Enum):
+class ReadRoute(Enum):
     """Who is asked."""
 
     NODE = "the node"
@@ -45,11 +45,11 @@ class NodeSearch:
         self._is_looking = True
         return True
 
-    def way(self) -> Way:
+    def way(self) -> ReadRoute:
         """Who is asked now."""
         if self._has_node:
-            return Way.NODE
-        return Way.HELD if self._is_looking and self._holds else Way.FRONT_END
+            return ReadRoute.NODE
+        return ReadRoute.HELD if self._is_looking and self._holds else ReadRoute.FRONT_END
 
     def found(self) -> None:
         """There is a connection to the node."""

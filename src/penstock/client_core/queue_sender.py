@@ -36,20 +36,20 @@ class QueueSender(ABC):
 
     # -- events ----------------------------------------------------------------------------------------------
 
-    def submit(self, call: OutgoingBatch) -> None:
+    def submit(self, call: SenderBatch) -> None:
         """One more batch, behind all that were submitted before."""
         if self.line.add(call, self.now()):
             self._transmit(call)
         else:
             self.go_on()
 
-    def ended(self, call: OutgoingBatch) -> None:
+    def ended(self, call: SenderBatch) -> None:
         """A batch is stored, has failed, or is not wanted any more."""
         self.line.ended(call)
         if self.line.waits:
             self.go_on()
 
-    def refused(self, call: OutgoingBatch, error: PenstockError) -> bool:
+    def refused(self, call: SenderBatch, error: PenstockError) -> bool:
         """Whether a batch that was refused is sent again; if not, it has failed."""
         if not self.line.refused(call, error, self.now()):
             return False
@@ -84,7 +84,7 @@ class QueueSender(ABC):
             call.cut_off(error)
 
 
-class OutgoingBatch(SendCall):
+class SenderBatch(SendCall):
     """A batch that a sender sees through, to its result or its error."""
 
     __slots__ = ("error", "result", "sender")

@@ -20,7 +20,7 @@ WAIT_MS = 20 * limits.SECOND_MS
 """How long one read waits at the end of the log before it is asked anew."""
 
 
-class Found(NamedTuple):
+class ReadAnswer(NamedTuple):
     """What a read was answered with."""
 
     first: int
@@ -172,7 +172,7 @@ class ReadingAhead:
         read.waits = wait_ms > 0
         return Question(read, min(most, limits.LOG_READ_MESSAGES), min(size, limits.LOG_READ_BYTES), wait_ms)
 
-    def arrived(self, read: RangeRead, found: Found) -> list[Effect]:
+    def arrived(self, read: RangeRead, found: ReadAnswer) -> list[Effect]:
         """A read was answered: what becomes of the answer, and what is asked for next."""
         if self._closed or read not in self._reads:
             return []
@@ -212,7 +212,7 @@ class ReadingAhead:
         if read is self._endless:
             self._endless = None
 
-    def _leap(self, read: RangeRead, found: Found) -> int | None:
+    def _leap(self, read: RangeRead, found: ReadAnswer) -> int | None:
         """No message has the numbers that were asked for, up to those that came: reading goes on behind these.
 
         Returns before which number messages are wanted of the answer; None: all are.
@@ -228,7 +228,7 @@ class ReadingAhead:
         self._planned = last
         return last
 
-    def _learn(self, found: Found) -> None:
+    def _learn(self, found: ReadAnswer) -> None:
         """How many messages make a slice; whole batches, where all are of one size, since cutting one costs a copy."""
         messages = max(1, found.messages * self._slice_bytes // max(1, found.size_bytes))
         if found.batch_messages < messages:

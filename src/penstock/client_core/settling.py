@@ -34,7 +34,7 @@ class Settlement(NamedTuple):
     """Sequence numbers of messages whose lease had ended: they may be with another consumer, or ready again."""
 
 
-class Action(NamedTuple):
+class SettleAction(NamedTuple):
     """What to do with messages, and its time: the delay of a release, the timeout of an extension."""
 
     kind: Literal["delete", "release", "extend"]
@@ -53,11 +53,11 @@ class Action(NamedTuple):
                 return Extend(receipts, self.milliseconds)
 
 
-DELETE = Action("delete")
-GIVE_BACK = Action("release")
+DELETE = SettleAction("delete")
+GIVE_BACK = SettleAction("release")
 
 
-class Waiter(Protocol[Result]):
+class SettlementWaiter(Protocol[Result]):
     """Whoever waits for a settlement: a future of an event loop, or what stands for it."""
 
     def done(self) -> bool:
@@ -82,10 +82,10 @@ class WholeReceipt(NamedTuple):
 
     lease: Lease
     receipt: Receipt
-    waiter: Waiter[Settlement]
+    waiter: SettlementWaiter[Settlement]
 
 
-SingleMessages = tuple[Lease, list[tuple[int, Waiter[None]]]]
+SingleMessages = tuple[Lease, list[tuple[int, SettlementWaiter[None]]]]
 """Messages of one delivery that are settled one by one, and who waits for each."""
 
 
@@ -94,8 +94,8 @@ class Settling(ABC):
 
     def __init__(self, queue: str) -> None:
         self._queue = queue
-        self._turn: dict[Action, dict[Lease, list[tuple[int, Waiter[None]]]]] = {}
-        self._whole: dict[Action, list[WholeReceipt]] = {}
+        self._turn: dict[SettleAction, dict[Lease, list[tuple[int, SettlementWaiter[None]]]]] = {}
+        self._whole: dict[SettleAction, list[WholeReceipt]] = {}
         """Receipts of this turn, each with all or many messages of a delivery."""
 
     @abstractmethod
@@ -106,12 +106,14 @@ class Settling(ABC):
     def _start(self, call: Call, request: Delete | Release | Extend) -> None:
         """Sends a request whose answer goes to the call; raises where that can never be done."""
 
-    def add_one(self, action: Action, lease: Lease, sequence: int, waiter: Waiter[None]) -> None:
+    def add_one(
+        self, action: SettleAction, lease: Lease, sequence: int, waiter: SettlementWaiter[None]
+    ) -> None:
         """Settles one message with this turn; `stale-receipt` when it is too late."""
         self._begin_turn()
         self._turn.setdefault(action, {}).setdefault(lease, []).append((sequence, waiter))
 
-    def add_whole(self, action: Action, entries: list[WholeReceipt]) -> None:
+    def add_whole(self, action: SettleAction, entries: list[WholeReceipt]) -> None:
         """Settles many messages with this turn."""
         self._begin_turn()
         self._whole.setdefault(action, []).extend(entries)
@@ -132,14 +134,14 @@ class Settling(ABC):
             for start in range(0, len(entries), limits.RECEIPTS_PER_REQUEST):
                 self._send_turn(action, entries[start : start + limits.RECEIPTS_PER_REQUEST])
 
-    def _send_turn(self, action: Action, entries: list[SingleMessages]) -> None:
+    def _send_turn(self, action: SettleAction, entries: list[SingleMessages]) -> None:
         receipts = [
             Receipt(lease.token, runs_of(sorted({sequence for sequence, _ in waiting})))
             for lease, waiting in entries
         ]
         self._send(TurnCall(self._queue, action, entries), action, receipts)
 
-    def _send(self, call: Call, action: Action, receipts: list[Receipt]) -> None:
+    def _send(self, call: Call, action: SettleAction, receipts: list[Receipt]) -> None:
         try:
             self._start(call, action.request(receipts))
         except PenstockError as error:
@@ -171,7 +173,7 @@ class WholeCall(Call):
 
     waits_out = _WAITS_OUT
 
-    def __init__(self, action: Action, entries: list[WholeReceipt]) -> None:
+    def __init__(self, action: SettleAction, entries: list[WholeReceipt]) -> None:
         super().__init__()
         self._action = action
         self._entries = entries
@@ -209,7 +211,7 @@ class WholeCall(Call):
         return all(entry.waiter.cancelled() for entry in self._entries)
 
 
-def was_done_before(action: Action, call: Call) -> bool:
+def was_done_before(action: SettleAction, call: Call) -> bool:
     """A release that is sent again finds the lease ended, by itself."""
     return action.kind == "release" and call.resent > 0
 
@@ -221,7 +223,7 @@ class TurnCall(Call):
 
     waits_out = _WAITS_OUT
 
-    def __init__(self, queue: str, action: Action, entries: list[SingleMessages]) -> None:
+    def __init__(self, queue: str, action: SettleAction, entries: list[SingleMessages]) -> None:
         super().__init__()
         self._queue = queue
         self._action = action

@@ -19,7 +19,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import AddCredit, Delivery, Subscribe
 
 
-class Terms(NamedTuple):
+class ConsumerTerms(NamedTuple):
     """What a consumer asks for."""
 
     credit: int
@@ -75,7 +75,7 @@ class Subscribing(Stream, Generic[Message]):
         "closed",
     )
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: ConsumerTerms) -> None:
         super().__init__()
         terms.check()
         self._terms = terms

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.frontend.actions.table import ACTIONS, Action
+from penstock.frontend.actions.table import ACTIONS, ActionRow
 from penstock.frontend.authorize import authorize, is_allowed_alone
 from penstock.frontend.batching.outgoing_batch import deduplication_scope
 from penstock.frontend.context import Context
@@ -88,7 +88,7 @@ class Pipeline:
         self._protocol = Protocol.NONE
         self._session: Session | None = None
         self._call: Call | None = None
-        self._action: Action | None = None
+        self._action: ActionRow | None = None
         self._targets: Targets = ()
         self._worked_on: Target | None = None
         """The first of the targets, where the action works on it."""
@@ -324,7 +324,7 @@ class Pipeline:
     # -- a request that waits, and its end -------------------------------------------------------------------
 
     def stop_waiting(self) -> None:
-        """See `Waiter`."""
+        """See `PendingReceive`."""
         if self._runner is not None:
             self._runner.stop_waiting()
 

@@ -10,7 +10,7 @@ import json
 from datetime import date
 from typing import NamedTuple
 
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.warehouse import paths
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.notes import read_note
@@ -42,16 +42,16 @@ class JobState:
         """The last batch whose rows are all there; -1: none."""
         return max(self._batches(), default=-1)
 
-    def seen_before(self, batch: int) -> Seen:
+    def seen_before(self, batch: int) -> SeenNumbers:
         """What was seen before a batch."""
         return self.seen_by(max((known for known in self._batches() if known < batch), default=-1))
 
-    def seen_by(self, batch: int) -> Seen:
+    def seen_by(self, batch: int) -> SeenNumbers:
         """What was seen up to and with a batch."""
         note = read_note(self._files, self._seen_file(batch))
-        return Seen() if note is None else Seen.from_note(note)
+        return SeenNumbers() if note is None else SeenNumbers.from_note(note)
 
-    def finish_batch(self, batch: int, seen: Seen) -> None:
+    def finish_batch(self, batch: int, seen: SeenNumbers) -> None:
         """All rows of the batch are there. What nobody goes back to any more is forgotten."""
         self._files.write_text(self._seen_file(batch), seen.to_json())
         rolling = self.rolling()

@@ -38,7 +38,7 @@ class Gap(NamedTuple):
         return self.last - self.first + 1
 
 
-class Seen:
+class SeenNumbers:
     """The stretches of every writer, in rising order, none touching the next."""
 
     def __init__(self, stretches: dict[str, list[Stretch]] | None = None) -> None:
@@ -69,16 +69,16 @@ class Seen:
             for before, after in pairwise(known)
         ]
 
-    def copy(self) -> Seen:
+    def copy(self) -> SeenNumbers:
         """One that can be added to without changing this one."""
-        return Seen({writer: list(known) for writer, known in self.stretches.items()})
+        return SeenNumbers({writer: list(known) for writer, known in self.stretches.items()})
 
     def to_json(self) -> str:
         """For the next run."""
         return json.dumps(self.stretches, separators=(",", ":"))
 
     @classmethod
-    def from_note(cls, note: Mapping[str, Iterable[Stretch]]) -> Seen:
+    def from_note(cls, note: Mapping[str, Iterable[Stretch]]) -> SeenNumbers:
         """What `to_json` wrote, from the run before."""
         return cls({writer: [(low, high) for low, high in known] for writer, known in note.items()})
 
@@ -88,7 +88,7 @@ class Sorted(NamedTuple):
 
     fresh: DataFrame
     """Every new row once."""
-    seen: Seen
+    seen: SeenNumbers
     """With this batch."""
     rows: int
     """New ones."""
@@ -98,7 +98,9 @@ class Sorted(NamedTuple):
     """The time of the youngest row."""
 
 
-def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen, left_out_from: str = "") -> Sorted:
+def sort_out(
+    batch: DataFrame, writer: str, number: str, seen: SeenNumbers, left_out_from: str = ""
+) -> Sorted:
     """Which rows are new. The batch is gone through twice, so it should be kept (`persist`).
 
     `left_out_from`, in SQL: of a row before which numbers were left out the first of them, else null. Such a row has a number that 64

@@ -84,7 +84,7 @@ def _directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="penstock-package-")
 
 
-class Seen(NamedTuple):
+class SeenEnvironment(NamedTuple):
     """What a task found where it ran."""
 
     host: str
@@ -100,7 +100,7 @@ def check_cluster(session: SparkSession, files: Files) -> None:
         files.write_text(marker, "")
     place = None if marker is None else f"{files.local}/{marker}"
 
-    def look(_: Iterable[int]) -> Iterator[Seen]:
+    def look(_: Iterable[int]) -> Iterator[SeenEnvironment]:
         yield look_around(place)
 
     try:
@@ -122,7 +122,7 @@ def check_cluster(session: SparkSession, files: Files) -> None:
             )
 
 
-def look_around(place: str | None) -> Seen:
+def look_around(place: str | None) -> SeenEnvironment:
     """In a task: which packages are missing, and whether the file is there."""
     missing = tuple(name for name in NEEDED if importlib.util.find_spec(name) is None)
-    return Seen(socket.gethostname(), missing, place is None or os.path.exists(place))
+    return SeenEnvironment(socket.gethostname(), missing, place is None or os.path.exists(place))

@@ -11,13 +11,17 @@ from typing import Protocol
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.routing.receives_ahead import receives_at_once
 from penstock.wire.later import Later, Timer
 from penstock.wire.messages import Answer, Delivery, Receive, Request, Subscribe
 
 WAIT_MS = 20_000
 PAUSE_SECONDS = 0.2
 """After an error that may pass."""
+AT_ONCE = 16
+"""How many receives are on their way at most where each comes back full. With few of them every lease and every delete is
+a round of its own through three disks; with many they share rounds."""
+AHEAD_BYTES = 16 * limits.MEBIBYTE
+"""What is on its way should not be much more than this: a front end holds it until the client takes it."""
 
 Deliver = Callable[[Delivery, Buffer], None]
 
@@ -190,3 +194,9 @@ def _check(request: Subscribe) -> None:
             ErrorCode.BAD_REQUEST,
             "a subscription with a visibility timeout of 0 would be sent the same messages forever",
         )
+
+
+def receives_at_once(now: int, delivery_bytes: int, *, full: bool) -> int:
+    """How many receives may be on their way after a delivery: twice as many as now if it was full, else half as many."""
+    most = min(AT_ONCE, AHEAD_BYTES // max(1, delivery_bytes))
+    return max(1, min(2 * now, most) if full else now // 2)

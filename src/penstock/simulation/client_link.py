@@ -11,7 +11,7 @@ from math import ceil
 from random import Random
 
 from penstock.client_core.call import Call, Stream, unexpected
-from penstock.client_core.link_table import Again, LinkTable, Nobody, Stopping, Told
+from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping
 from penstock.model.errors import ErrorCode
 from penstock.simulation.network import Link, Network
 from penstock.simulation.schedule import Schedule
@@ -107,16 +107,16 @@ class SimulatedLink:
                 self._delivered(request_id, answer, body)
             return
         match self.table.refused(request_id, answer, self.now()):
-            case Told(Call() as call, error):
+            case FinalRefusal(Call() as call, error):
                 call.fail(error)
-            case Told(Stream() as stream, error):
+            case FinalRefusal(Stream() as stream, error):
                 stream.failed(error)
             case Again(whom, seconds):
                 self.at(self.now() + seconds, lambda: self._ask_again(link, request_id, whom))
             case Stopping(ends_connection):
                 if ends_connection:
                     self.disconnect()
-            case Told() | Nobody():
+            case FinalRefusal() | Nobody():
                 pass
 
     def _delivered(self, request_id: int, answer: messages.Answer, body: memoryview) -> None:

@@ -35,7 +35,7 @@ _HEADER_SIZE = 24
 """Of a snapshot: magic 8, format, size and checksum of the table, checksum of the header."""
 
 
-class Standing(NamedTuple):
+class LogEnd(NamedTuple):
     """Where the records of one partition end."""
 
     last: int
@@ -47,7 +47,7 @@ class LedgerReading:
     """What stands on the disk about every partition."""
 
     def __init__(self, disk: SimulatedDisk, seed: int) -> None:
-        self.standings: dict[int, Standing] = {}
+        self.standings: dict[int, LogEnd] = {}
         self.places: dict[int, dict[int, int]] = {}
         """By partition: index → position of the record that counts, of those in the journal."""
         self.broken: dict[int, str] = {}
@@ -67,7 +67,7 @@ class LedgerReading:
             return  # a new directory
         self._taken = {section.partition: section.position for section in table.sections}
         for section in table.sections:
-            self.standings[section.partition] = Standing(section.index, "the snapshot")
+            self.standings[section.partition] = LogEnd(section.index, "the snapshot")
         snapshots = dict(self.standings)
         for position, header, head in self._entries(table.replay_from):
             self._take(position, header, head)
@@ -119,7 +119,7 @@ class LedgerReading:
             if partition == CATALOGUE:
                 self._catalogue(head)
         elif header.kind == CUT:
-            self._stand(partition, Standing(index, "a cut"), is_early=is_early)
+            self._stand(partition, LogEnd(index, "a cut"), is_early=is_early)
             places = self.places.get(partition, {})
             self.places[partition] = {known: at for known, at in places.items() if known <= index}
         elif header.kind == IMAGE:
@@ -128,7 +128,7 @@ class LedgerReading:
             self._parts[partition] = found + 1
             if part + 1 == parts:
                 if found + 1 == parts:
-                    self._stand(partition, Standing(index, "a whole state"), is_early=is_early)
+                    self._stand(partition, LogEnd(index, "a whole state"), is_early=is_early)
                     self.places.pop(partition, None)
                     self.broken.pop(partition, None)
                 elif not is_early:
@@ -136,7 +136,7 @@ class LedgerReading:
         elif header.kind != BATCH:
             self._parts.pop(partition, None)
 
-    def _stand(self, partition: int, standing: Standing, *, is_early: bool) -> None:
+    def _stand(self, partition: int, standing: LogEnd, *, is_early: bool) -> None:
         if is_early:
             self._early[partition] = standing.last
         else:
@@ -146,12 +146,12 @@ class LedgerReading:
         if is_early:
             self._early[partition] = index
         else:
-            last = self.standings.get(partition, Standing(0, "nothing"))
+            last = self.standings.get(partition, LogEnd(0, "nothing"))
             if index != last.last + 1:
                 self.broken.setdefault(
                     partition, f"record {index} stands behind record {last.last} ({last.says})"
                 )
-            self.standings[partition] = Standing(index, "the journal")
+            self.standings[partition] = LogEnd(index, "the journal")
         self.places.setdefault(partition, {})[index] = position
 
     def _catalogue(self, head: bytes) -> None:

@@ -101,7 +101,7 @@ class GroupSeek:
     result: Answered = "lost"
 
 
-class Standing(NamedTuple):
+class ListedGroup(NamedTuple):
     """A group as it was listed."""
 
     life: QueueLife
@@ -121,4 +121,4 @@ class LogHistory:
     joined: list[Joined] = field(default_factory=list)
     commits: list[OffsetCommit] = field(default_factory=list)
     seeks: list[GroupSeek] = field(default_factory=list)
-    standings: list[Standing] = field(default_factory=list)
+    standings: list[ListedGroup] = field(default_factory=list)

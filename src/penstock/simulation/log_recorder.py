@@ -6,13 +6,13 @@ from penstock.simulation.log_history import (
     BoundsSeen,
     GroupSeek,
     Joined,
+    ListedGroup,
     LoggedMessage,
     LogHistory,
     LogRead,
     OffsetCommit,
     OffsetGone,
     ReaderIdentity,
-    Standing,
 )
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.recorder import Recorder, slices
@@ -98,5 +98,5 @@ class LogRecorder:
         """Groups were listed."""
         now_ms = self._schedule.now_ms
         self.history.standings += [
-            Standing(life, group.name, group.offset, asked_ms, now_ms) for group in groups
+            ListedGroup(life, group.name, group.offset, asked_ms, now_ms) for group in groups
         ]

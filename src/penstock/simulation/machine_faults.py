@@ -11,7 +11,7 @@ from penstock.simulation.history import BitFlip, History
 from penstock.simulation.inode import SECTOR_BYTES, Inode
 from penstock.simulation.machine import Machine
 from penstock.simulation.message_history import Span
-from penstock.simulation.refusals import Refusal, draw_refusal
+from penstock.simulation.refusals import RefusedAppends, draw_refusal
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.trace import Trace
 from penstock.simulation.turn_pause import TurnPause, draw_pause
@@ -65,7 +65,7 @@ class MachineFaults:
         if not machine.refusals.is_armed:
             machine.refusals.arm(draw_refusal(self._random))
 
-    def _refused(self, machine: Machine, refusal: Refusal, what: str) -> None:
+    def _refused(self, machine: Machine, refusal: RefusedAppends, what: str) -> None:
         self._counts[f"journal {refusal.why}"] += 1
         self._trace.add("faults", f"{machine.name}: no room in the journal for {what} ({refusal.why})")
         self._slow(_UPKEEP_MS)

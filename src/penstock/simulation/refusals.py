@@ -22,7 +22,7 @@ KINDS = ("any", "catalogue", *REPLICA_KINDS, *RECORD_KINDS)
 Why = Literal["busy", "full"]
 
 
-class Refusal(NamedTuple):
+class RefusedAppends(NamedTuple):
     """Which appends are refused, and why."""
 
     kind: str
@@ -32,28 +32,28 @@ class Refusal(NamedTuple):
     why: Why
 
 
-def draw_refusal(random: Random) -> Refusal:
+def draw_refusal(random: Random) -> RefusedAppends:
     """What is refused next: any append, or one of some kind."""
     kind = "any" if random.random() < 0.25 else random.choice(KINDS)
     furthest = random.choice((1, 3, 20)) if kind != "any" else random.choice((20, 400))
     why: Why = "full" if random.random() < 0.25 else "busy"
-    return Refusal(kind, random.randint(1, furthest), random.choice((1, 1, 2, 6, 40)), why)
+    return RefusedAppends(kind, random.randint(1, furthest), random.choice((1, 1, 2, 6, 40)), why)
 
 
 class Refusals:
     """Of one machine; they last through its restarts."""
 
     def __init__(self) -> None:
-        self._armed: list[Refusal] = []
+        self._armed: list[RefusedAppends] = []
         self._seen: list[int] = []
         self.lets_arrive: int | None = None
         """How many messages may still move into queues, for as long as somebody hunts (`targeted_dead_letters.py`); None: all."""
-        self.refused: Callable[[Refusal, str], None] = lambda refusal, what: None
+        self.refused: Callable[[RefusedAppends, str], None] = lambda refusal, what: None
         """Told of every append that was refused."""
         self.reserve_begun: Callable[[], None] = lambda: None
         """Told when the journal goes on in its last file."""
 
-    def arm(self, refusal: Refusal) -> None:
+    def arm(self, refusal: RefusedAppends) -> None:
         """Waits for appends to refuse, beside those that wait already."""
         self._armed.append(refusal)
         self._seen.append(0)
@@ -92,7 +92,7 @@ class Refusals:
         return None
 
 
-def _is_meant(refusal: Refusal, kind: int, partition: int, what: str) -> bool:
+def _is_meant(refusal: RefusedAppends, kind: int, partition: int, what: str) -> bool:
     if refusal.kind == "any":
         return True
     if refusal.kind == "catalogue":

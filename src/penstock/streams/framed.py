@@ -9,14 +9,15 @@ from typing import Protocol, cast
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.streams.writing import write_together
 from penstock.wire.credentials import channel_of
-from penstock.wire.frame_gathering import FrameGathering
-from penstock.wire.frames import Frame, FrameReader, encode_frame
+from penstock.wire.frames import Frame, FrameGathering, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, ClientHandshake, HandshakeError
 
 WRITE_BUFFER_BYTES = 4 * limits.MEBIBYTE
 """What may wait in the socket's buffer before senders are asked to wait."""
+
+JOIN_BYTES = 16 * limits.KIBIBYTE
+"""Buffers that are smaller than this together are joined into one piece: copying them costs less than a vectored write."""
 
 
 class Receiver(Protocol):
@@ -192,3 +193,13 @@ class FramedConnection(asyncio.Protocol):
             self._authenticated.set_exception(error or ConnectionError("it closed the connection"))
             self._authenticated.exception()  # nobody may be waiting for it
         self.receiver.connection_lost(self, error)
+
+
+def write_together(transport: asyncio.WriteTransport, buffers: Sequence[Buffer], size: int) -> None:
+    """Writes them in order; `size`: how many bytes they have together."""
+    if len(buffers) == 1:
+        transport.write(buffers[0])
+    elif size <= JOIN_BYTES:
+        transport.write(b"".join(buffers))
+    else:
+        transport.writelines(buffers)

@@ -39,7 +39,7 @@ _WRAPPED = 0xFFFF_FFFF
 NO_ROOM = -1
 
 
-class Entry(NamedTuple):
+class SpoolEntry(NamedTuple):
     """What stands in the ring, and where the next begins."""
 
     number: int
@@ -117,7 +117,7 @@ class Spool:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[SpoolEntry]:
         """What was not released, in order; ends early where the file is damaged."""
         at = self.tail
         while at < self.head:
@@ -138,7 +138,7 @@ class Spool:
                 at += left
                 continue
             at += _ENTRY.size + size
-            yield Entry(number, at, data)
+            yield SpoolEntry(number, at, data)
 
     @property
     def is_empty(self) -> bool:

@@ -12,6 +12,7 @@ from typing import get_args
 import msgspec
 
 from penstock.model.document import DocumentReader
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.answers import (
     Answer,
     Challenge,
@@ -36,6 +37,7 @@ from penstock.wire.answers import (
 )
 from penstock.wire.clock_messages import ClockReading, ReadClock, TakeIds, TakenIds
 from penstock.wire.deduplication_messages import ClaimedIds, ClaimIds, FindIds, FoundIds
+from penstock.wire.frames import Frame
 from penstock.wire.log_messages import (
     CommitOffset,
     DeleteGroup,
@@ -195,6 +197,19 @@ def is_known_request(head: bytes | memoryview) -> bool:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return isinstance(fields, list) and bool(fields) and fields[0] in _REQUEST_TAGS
+
+
+def request_of(frame: Frame) -> Request:
+    """The request of a frame; raises what its sender is told."""
+    if frame.request is not None:
+        known: Request = frame.request
+        return known
+    try:
+        return decode_request(frame.head)
+    except msgspec.DecodeError as error:
+        if is_known_request(frame.head):
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
+        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "this server does not know the request") from None
 
 
 def decode_answer(head: bytes | memoryview) -> Answer:

@@ -17,7 +17,7 @@ from penstock.pipeline.job_state import JobState
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.jobs.job import Job, Rolled, ServerFacts, gap_table
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse import swapping
 from penstock.pipeline.warehouse.expiry import Keep, expire
@@ -142,7 +142,7 @@ def test_what_comes_late_does_not_take_the_place_of_a_day_that_is_kept(
     warehouse, memory = Warehouse(spark, files, generation), JobState(files, job.name, generation)
     roller = Roller(warehouse, job, memory)
     warehouse.add_batch(PARTS, 0, rows(spark, (1, 40), (2, 0)), parts=1)
-    memory.finish_batch(0, Seen())
+    memory.finish_batch(0, SeenNumbers())
     roller.roll(ServerFacts())
     assert seen(tmp_path, "daily") == [1, 2]
     keep = Keep(timedelta(days=30), ((DAILY.name, timedelta(days=365)),))
@@ -151,7 +151,7 @@ def test_what_comes_late_does_not_take_the_place_of_a_day_that_is_kept(
     assert done.expired == 1
     assert (seen(tmp_path, "parts"), seen(tmp_path, "daily")) == ([2], [1, 2])
     warehouse.add_batch(PARTS, 1, rows(spark, (7, 40), (8, 0)), parts=1)
-    memory.finish_batch(1, Seen())
+    memory.finish_batch(1, SeenNumbers())
     roller.roll(ServerFacts())
     assert seen(tmp_path, "daily") == [1, 2, 8]
 

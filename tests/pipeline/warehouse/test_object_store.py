@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline.job_command import pipeline_errors
 from penstock.pipeline.job_state import JobState
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.warehouse.compaction import compact
 from penstock.pipeline.warehouse.expiry import expire
 from penstock.pipeline.warehouse.files import Files
@@ -49,7 +49,7 @@ def test_a_warehouse_of_which_only_hadoop_knows_where_it_is(spark: SparkSession,
             rows = spark.sql(f"select {batch} as value, date'2026-11-0{day}' as day")
             assert warehouse.add_batch(EVENTS, batch, rows, parts=1)
             assert not warehouse.add_batch(EVENTS, batch, rows, parts=1)
-            memory.finish_batch(batch, Seen({"a": [(1, batch + 1)]}))
+            memory.finish_batch(batch, SeenNumbers({"a": [(1, batch + 1)]}))
             warehouse.replace_whole(TOTALS, warehouse.read(EVENTS), batch)
     assert begin_generation(files, checkpoint, "test", [EVENTS, TOTALS]) == generation
     assert memory.seen_by(memory.last_batch()).stretches == {"a": [(1, 2)]}

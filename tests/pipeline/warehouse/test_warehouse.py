@@ -16,7 +16,7 @@ import pytest
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.job_state import JobState
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.numbers import Seen
+from penstock.pipeline.numbers import SeenNumbers
 from penstock.pipeline.warehouse import files as files_module
 from penstock.pipeline.warehouse import paths, swapping
 from penstock.pipeline.warehouse.compaction import compact
@@ -337,7 +337,7 @@ def test_what_a_job_remembers_is_named_where_it_is_damaged(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     memory = JobState(Files(spark, str(tmp_path)), "job", "g1")
-    memory.finish_batch(0, Seen())
+    memory.finish_batch(0, SeenNumbers())
     (tmp_path / "_state/job/g1" / name).write_text('{"cut sho')
     with pytest.raises(PipelineError, match=f"{name} is damaged"):
         [memory.rolling(), memory.seen_by(0), memory.first_day()]

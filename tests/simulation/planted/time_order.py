@@ -8,7 +8,7 @@ from typing import Any
 from penstock.backend.logs import reading as log_reading
 from penstock.backend.node.outbox import Outbox
 from penstock.backend.send import sends
-from penstock.client_core.read_ahead import Effect, Found, RangeRead, ReadingAhead
+from penstock.client_core.read_ahead import Effect, RangeRead, ReadAnswer, ReadingAhead
 from penstock.model.batch import Batch
 from penstock.model.records import Expired, Sent
 from penstock.ordering.causal_sorter import CausalSorter
@@ -174,7 +174,7 @@ def forget_offsets(partition: Partition) -> None:
 
 
 def ranges_end_with_the_answer() -> Sequence[Patch]:
-    def arrived(self: ReadingAhead, read: RangeRead, found: Found) -> list[Effect]:
+    def arrived(self: ReadingAhead, read: RangeRead, found: ReadAnswer) -> list[Effect]:
         if read.stop is not None and read.start < found.next < read.stop:
             read.stop = found.next
         return real(self, read, found)

@@ -12,12 +12,11 @@ from penstock.backend.admin.catalogue import Catalogue
 from penstock.backend.logs.reading import LogReads
 from penstock.backend.node.alone import Alone
 from penstock.backend.node.clock_handler import ClockHandler
-from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.opening import open_node
 from penstock.backend.node.outbox import HandedAnswer, HandOver
 from penstock.backend.node.parts import GrantedDelivery, GrantedGroup, NodeParts
-from penstock.backend.node.request_handlers import RequestHandlers
+from penstock.backend.node.request_handlers import RequestHandlers, queue_of
 from penstock.backend.receive import group_receiving, traffic
 from penstock.backend.receive.bodies import ColdReadError
 from penstock.backend.send import sends
@@ -36,8 +35,8 @@ from penstock.storage.flush import Flush
 from penstock.storage.job import Job
 from penstock.storage.store import Store
 from penstock.wire import messages
-from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame
+from penstock.wire.messages import request_of
 
 __all__ = ["Environment", "Node"]
 
@@ -133,7 +132,7 @@ class Node:
         if due_ms is not None and due_ms <= now_ms:
             self.tick(now_ms)  # no request may see what should have ended by now
         try:
-            request = decode(frame)
+            request = request_of(frame)
             if self._parts.idle:
                 idle_expiry.note_use(self._parts, request, now_ms)
             self._handlers.take(connection, frame.request_id, request, frame.body, now_ms)

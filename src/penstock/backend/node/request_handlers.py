@@ -9,13 +9,14 @@ from penstock.backend.admin.description import describe_node
 from penstock.backend.logs import membership as log_membership
 from penstock.backend.logs.reading import LogReads, find_offset
 from penstock.backend.node.clock_handler import ClockHandler
-from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.receive import browsing, group_receiving, traffic
-from penstock.backend.send import id_handler, sends
+from penstock.backend.send import sends
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.queue.state import id_claims
 from penstock.wire import messages
+from penstock.wire.deduplication_messages import ClaimedIds, ClaimIds, FindIds, FoundIds
 from penstock.wire.refusals import hello_first
 
 
@@ -98,7 +99,7 @@ class RequestHandlers:
             ):
                 answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ClaimIds() | messages.FindIds():
-                answer = id_handler.answer_ids(parts, request, now_ms)
+                answer = answer_ids(parts, request, now_ms)
             case messages.LocateLog():
                 answer = messages.LogAddress()  # here
             case messages.ReadClock():
@@ -137,3 +138,24 @@ class RequestHandlers:
         self._parts.clients[connection] = request.client
         server = f"penstock {self._environment.version}"
         return messages.Welcome(messages.PROTOCOL_VERSION, server, self._node, now_ms)
+
+
+def answer_ids(parts: NodeParts, request: ClaimIds | FindIds, now_ms: int) -> ClaimedIds | FoundIds:
+    """Claims ids here, at their home, or looks for them among what was sent here."""
+    partition = parts.catalogue.usable(request.queue_id)
+    match request:
+        case ClaimIds():
+            claims = parts.carry_out(
+                partition,
+                id_claims.claim(partition, request.ids, request.owners, request.instead_of, now_ms),
+            )
+            return ClaimedIds(claims.owners, claims.versions)
+        case FindIds():
+            found = id_claims.find(partition, request.ids, request.versions, now_ms, lift=request.lift)
+            return FoundIds(parts.carry_out(partition, found))
+
+
+def queue_of(request: messages.Request | None) -> int:
+    """The queue that a request names; 0: none."""
+    partition_id = getattr(request, "queue_id", 0)
+    return partition_id if isinstance(partition_id, int) else 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.cli.processes.metadata_store import OpenMetadata
-    from penstock.metadata.seals.sealing import Found
+    from penstock.metadata.seals.sealing import FoundUsers
 
 NAMED = 5
 
@@ -36,7 +36,7 @@ def seal(
     from penstock.cli.confirmation import confirm_loss
     from penstock.cli.processes.metadata_store import with_metadata
 
-    async def work(metadata: OpenMetadata) -> tuple[Found, bool, int | None]:
+    async def work(metadata: OpenMetadata) -> tuple[FoundUsers, bool, int | None]:
         from penstock.cli.processes.metadata_store import now_ms
         from penstock.metadata.seals import sealing
         from penstock.metadata.seals.seals import QUEUE_KINDS, front_end_sealers
@@ -73,7 +73,7 @@ def seal(
         raise typer.Exit(1)
 
 
-def _show(found: Found) -> None:
+def _show(found: FoundUsers) -> None:
     unsealed = set(found.unsealed)
     rows = [
         (

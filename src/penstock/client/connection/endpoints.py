@@ -13,7 +13,7 @@ from penstock.client.client import Client, Connecting
 from penstock.client.connection.address import PLAIN, Address
 from penstock.client.connection.failure import Unreached
 from penstock.client.connection.link import SILENCE
-from penstock.client_core.endpoint_search import EndpointSearch, Refusal, tells
+from penstock.client_core.endpoint_search import EndpointSearch, FailedAttempt, tells
 from penstock.model.errors import PenstockError
 
 logger = logging.getLogger("penstock.client")
@@ -77,8 +77,8 @@ async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, pat
     raise NoEndpoint([(one.address, answers[one]) for one in endpoints], loop.time() - begun)
 
 
-def _refusal(error: PenstockError) -> Refusal:
-    return Refusal(error.code, isinstance(error, Unreached) and error.reason == SILENCE)
+def _refusal(error: PenstockError) -> FailedAttempt:
+    return FailedAttempt(error.code, isinstance(error, Unreached) and error.reason == SILENCE)
 
 
 def _reason(error: PenstockError) -> str:

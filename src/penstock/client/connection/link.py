@@ -23,7 +23,7 @@ from penstock.client.connection.call import FutureCall, expecting
 from penstock.client.connection.failure import Unreached, closed
 from penstock.client.connection.greeting import connect_and_greet
 from penstock.client_core.call import Call, Stream, unexpected
-from penstock.client_core.link_table import Again, LinkTable, Nobody, Stopping, Told
+from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping
 from penstock.client_core.queue_sender import QueueSender
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -231,7 +231,7 @@ class Link:
     def _refused(self, connection: FramedConnection, request_id: int, answer: Failed) -> bool:
         """Carries out what the table says about a refusal; whether the connection is to end for it."""
         match self._table.refused(request_id, answer, self.loop.time()):
-            case Told(whom, error):
+            case FinalRefusal(whom, error):
                 if isinstance(whom, Call):
                     whom.fail(error)
                 else:

@@ -12,11 +12,11 @@ from penstock.client.settle.delivered import DeliveredMessages, Message
 from penstock.client.settle.heartbeat import Heartbeat
 from penstock.client.settle.settlement import Settler
 from penstock.client_core.settling import GIVE_BACK
-from penstock.client_core.subscribing import PushedMessages, Subscribing, Terms
+from penstock.client_core.subscribing import ConsumerTerms, PushedMessages, Subscribing
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import AddCredit, Delivery
 
-__all__ = ["CLOSE_SECONDS", "Subscription", "Terms"]
+__all__ = ["CLOSE_SECONDS", "ConsumerTerms", "Subscription"]
 
 logger = logging.getLogger("penstock.client")
 
@@ -37,7 +37,7 @@ class Subscription(Subscribing[Message]):
         "_waiters",
     )
 
-    def __init__(self, route: Route, settler: Settler, terms: Terms) -> None:
+    def __init__(self, route: Route, settler: Settler, terms: ConsumerTerms) -> None:
         super().__init__(terms)
         self._route = route
         self._settler = settler

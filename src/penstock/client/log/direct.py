@@ -14,7 +14,7 @@ from typing import Protocol
 from penstock.client.connection.link import Link
 from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
 from penstock.client_core.call import Call
-from penstock.client_core.node_search import FIND_SECONDS, NodeSearch, Way
+from penstock.client_core.node_search import FIND_SECONDS, NodeSearch, ReadRoute
 from penstock.model.errors import PenstockError
 from penstock.wire.log_messages import LocateLog, LogAddress, ReadLog
 
@@ -84,9 +84,9 @@ class DirectPartition:
                 self._find(), name="penstock finds a node to read from"
             )
         match self._search.way():
-            case Way.NODE if self._node is not None:
+            case ReadRoute.NODE if self._node is not None:
                 self._node.ask(call, message)
-            case Way.HELD:
+            case ReadRoute.HELD:
                 self._held.append((call, message))
             case _:
                 self._link.start(call, message)
@@ -167,7 +167,7 @@ class DirectPartition:
     def _ask_again(self, call: Call, message: ReadLog) -> None:
         if call.abandoned():
             return
-        if self._search.way() is Way.NODE and self._node is not None:
+        if self._search.way() is ReadRoute.NODE and self._node is not None:
             self._node.ask(call, message)
         else:
             self._through_front_end(call, message)

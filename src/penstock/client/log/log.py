@@ -17,7 +17,7 @@ from penstock.client.log.group_description import GroupDescription, together
 from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.log.newest import newest
-from penstock.client.log.plain_source import PlainSource, Stop, Terms
+from penstock.client.log.plain_source import PlainSource, ReadTerms, Stop
 from penstock.client.log.read_ahead import Pace
 from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.client.log.source import Source
@@ -190,7 +190,7 @@ class Log:
         a port for readers, and otherwise through the front end, with the same result.
         """
         pace = Pace(slice_bytes, in_flight)
-        terms = Terms(start, from_time, follow, limit, when_gone, pace, partition, stop, True, direct)
+        terms = ReadTerms(start, from_time, follow, limit, when_gone, pace, partition, stop, True, direct)
         return LogMessages(self._source(terms, group))
 
     def batches(
@@ -209,7 +209,7 @@ class Log:
         direct: bool = False,
     ) -> LogBatches:
         """Like `messages`, a slice of the log at a time: the fast way. Slices of several partitions come as they come."""
-        terms = Terms(
+        terms = ReadTerms(
             start,
             from_time,
             follow,
@@ -222,7 +222,7 @@ class Log:
         )
         return LogBatches(self._source(terms, group))
 
-    def _source(self, terms: Terms, group: str | None) -> Source:
+    def _source(self, terms: ReadTerms, group: str | None) -> Source:
         if group is None:
             return PlainSource(self._route, terms)
         if terms.limit is not None:

@@ -33,8 +33,8 @@ Stop = int | Mapping[int, int]
 """Reading ends before this message: of its partition, or a message for each partition."""
 
 
-class Terms(msgspec.Struct, frozen=True):
-    """The options of a reader without a group."""
+class ReadTerms(msgspec.Struct, frozen=True):
+    """What a reader without a group asks for."""
 
     start: Start | None
     from_time: Moment | None
@@ -103,7 +103,7 @@ class _ReadBounds(NamedTuple):
 class PartitionSource:
     """Reads one partition."""
 
-    def __init__(self, route: Route, terms: Terms, partition: int) -> None:
+    def __init__(self, route: Route, terms: ReadTerms, partition: int) -> None:
         self._route = route
         self._terms = terms
         self._partition = partition
@@ -193,7 +193,7 @@ class PartitionSource:
 class PlainSource:
     """Reads the partitions of its terms, without a group."""
 
-    def __init__(self, route: Route, terms: Terms) -> None:
+    def __init__(self, route: Route, terms: ReadTerms) -> None:
         terms.check()
         self.link = route.link
         self._route = route

@@ -17,9 +17,9 @@ from penstock.client_core.read_ahead import (
     Contradiction,
     Dropped,
     Effect,
-    Found,
     Question,
     RangeRead,
+    ReadAnswer,
     ReadingAhead,
 )
 from penstock.model import limits
@@ -159,7 +159,7 @@ class ReadAhead:
         if self._closed or read.future.done():
             return
         slice_read = LoggedMessages(self._route.name, read.range.start, answer, body)
-        found = Found(
+        found = ReadAnswer(
             slice_read.first,
             answer.next,
             answer.end,

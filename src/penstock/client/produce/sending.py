@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from penstock.client.connection.route import Route
 from penstock.client.produce.outgoing import Sendable, bring_times, encode_outgoing, given_time_us
 from penstock.client.produce.stamping import plan_of
-from penstock.client_core.queue_sender import OutgoingBatch
+from penstock.client_core.queue_sender import SenderBatch
 from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send, SendResult
 
@@ -38,8 +38,8 @@ def stamps_column(stamps: Stamps | None) -> list[int] | None:
     return None if times_us.count(times_us[0]) == len(times_us) else times_us
 
 
-class _OneBatch(OutgoingBatch):
-    """A batch that a caller awaits."""
+class _OneBatch(SenderBatch):
+    """A batch that somebody awaits."""
 
     __slots__ = ("_producer", "_stamps", "future")
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from penstock.client.connection.failure import closed, refused
 from penstock.client.connection.link import Link
 from penstock.client.connection.route import Route
-from penstock.client.consume.subscription import CLOSE_SECONDS, Subscription, Terms
+from penstock.client.consume.subscription import CLOSE_SECONDS, ConsumerTerms, Subscription
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.produce.outgoing import AttributeValue
 from penstock.client.replies.reply import REPLY_PREFIX, Reply, ReturnAddress, read_reply, request_attributes
@@ -33,7 +33,7 @@ SETTINGS = QueueSettings(
     retention_ms=1 * limits.HOUR_MS,
     max_message_bytes=limits.MESSAGE_BYTES_MAX,
 )
-_TERMS = Terms(credit=1_000, batch_messages=100, visibility_timeout_ms=None, heartbeat=False)
+_TERMS = ConsumerTerms(credit=1_000, batch_messages=100, visibility_timeout_ms=None, heartbeat=False)
 
 
 class Requester:

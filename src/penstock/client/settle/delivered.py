@@ -12,7 +12,7 @@ from penstock.client.consume.message import MessageView
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.produce.outgoing import AttributeValue, Body
 from penstock.client.replies.reply import Outcome, check_address, reply_message, return_address
-from penstock.client.settle.settlement import DELETE, Action, Settlement, Settler, giving_back
+from penstock.client.settle.settlement import DELETE, SettleAction, Settlement, Settler, giving_back
 from penstock.client_core.lease import Lease
 from penstock.wire.messages import Delivery
 
@@ -44,7 +44,7 @@ class Message(MessageView, eq=False):
 
     def extend(self, visibility_timeout: Duration) -> asyncio.Future[None]:
         """Keeps it for so many seconds from now."""
-        action = Action("extend", milliseconds(visibility_timeout, "visibility_timeout"))
+        action = SettleAction("extend", milliseconds(visibility_timeout, "visibility_timeout"))
         return self.delivery.settler.one(action, self.delivery.lease, self.sequence)
 
     @property
@@ -156,5 +156,5 @@ class DeliveredMessages(Sequence[Message]):
     def extend(self, visibility_timeout: Duration) -> asyncio.Future[Settlement]:
         """Keeps them for so many seconds from now."""
         return self.settler.together(
-            Action("extend", milliseconds(visibility_timeout, "visibility_timeout")), self.lease
+            SettleAction("extend", milliseconds(visibility_timeout, "visibility_timeout")), self.lease
         )

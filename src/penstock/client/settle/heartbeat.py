@@ -6,7 +6,7 @@ import logging
 from weakref import WeakSet
 
 from penstock.client.connection.link import Link
-from penstock.client.settle.settlement import Action, Settler
+from penstock.client.settle.settlement import SettleAction, Settler
 from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
 from penstock.model.errors import PenstockError
@@ -24,7 +24,7 @@ class Heartbeat:
     def __init__(self, link: Link, settler: Settler, visibility_timeout_ms: int) -> None:
         self._link = link
         self._settler = settler
-        self._extension = Action("extend", visibility_timeout_ms)
+        self._extension = SettleAction("extend", visibility_timeout_ms)
         self._keeping = LeaseKeeping(visibility_timeout_ms)
         self._leases: WeakSet[Lease] = WeakSet()
 

@@ -10,19 +10,19 @@ from penstock.client.duration import Duration, milliseconds
 from penstock.client.replies.replier import Replier
 from penstock.client_core.call import Call
 from penstock.client_core.lease import Lease
-from penstock.client_core.settling import DELETE, Action, Settlement, Settling, WholeReceipt
+from penstock.client_core.settling import DELETE, SettleAction, Settlement, Settling, WholeReceipt
 from penstock.model import limits
 from penstock.model.runs import runs_of
 from penstock.wire.messages import Delete, Extend, Receipt, Release
 
-__all__ = ["DELETE", "Action", "Settlement", "Settler", "giving_back"]
+__all__ = ["DELETE", "SettleAction", "Settlement", "Settler", "giving_back"]
 
 
-def giving_back(delay: Duration, error: str | BaseException = "") -> Action:
-    """A release, with the error cut to the length that a server keeps."""
+def giving_back(delay: Duration, error: str | BaseException = "") -> SettleAction:
+    """A release; of what went wrong as much is told as a server keeps."""
     if isinstance(error, BaseException):
         error = f"{type(error).__name__}: {error}"
-    return Action("release", milliseconds(delay, "delay"), error[: limits.RELEASE_ERROR_CHARACTERS])
+    return SettleAction("release", milliseconds(delay, "delay"), error[: limits.RELEASE_ERROR_CHARACTERS])
 
 
 class Settler(Settling):
@@ -45,13 +45,13 @@ class Settler(Settling):
         """The link is about to end: messages settled in this turn are sent first."""
         self.end_turn()
 
-    def one(self, action: Action, lease: Lease, sequence: int) -> asyncio.Future[None]:
+    def one(self, action: SettleAction, lease: Lease, sequence: int) -> asyncio.Future[None]:
         """Settles one message, together with all others of this turn; raises `stale-receipt` when too late."""
         future: asyncio.Future[None] = self._link.loop.create_future()
         self.add_one(action, lease, sequence, future)
         return future
 
-    def together(self, action: Action, lease: Lease) -> asyncio.Future[Settlement]:
+    def together(self, action: SettleAction, lease: Lease) -> asyncio.Future[Settlement]:
         """Settles all open messages of a delivery, together with others of this turn."""
         future: asyncio.Future[Settlement] = self._link.loop.create_future()
         receipt = lease.receipt()
@@ -61,13 +61,13 @@ class Settler(Settling):
             self.add_whole(action, [WholeReceipt(lease, receipt, future)])
         return future
 
-    async def all_of(self, action: Action, leases: Iterable[Lease]) -> Settlement:
+    async def all_of(self, action: SettleAction, leases: Iterable[Lease]) -> Settlement:
         """Settles all open messages of any number of deliveries."""
         return await self._all_settled(
             action, [(lease, receipt) for lease in leases if (receipt := lease.receipt()) is not None]
         )
 
-    async def chosen(self, action: Action, chosen: Iterable[tuple[Lease, int]]) -> Settlement:
+    async def chosen(self, action: SettleAction, chosen: Iterable[tuple[Lease, int]]) -> Settlement:
         """Settles chosen messages, of any number of deliveries."""
         by_lease: dict[Lease, set[int]] = {}
         for lease, sequence in chosen:
@@ -77,7 +77,7 @@ class Settler(Settling):
         ]
         return await self._all_settled(action, pairs)
 
-    async def _all_settled(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
+    async def _all_settled(self, action: SettleAction, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
         futures: list[asyncio.Future[Settlement]] = [self._link.loop.create_future() for _ in pairs]
         if pairs:
             self.add_whole(

@@ -200,19 +200,19 @@ def _number(key: str, prefix: str) -> int | None:
 
 # -- many entries at once ------------------------------------------------------------------------------------
 
-Stored = tuple[str, bytes, int]
+StoredEntry = tuple[str, bytes, int]
 """Key, value and version, as a store lists them."""
 
 
-def nodes_in(stored: Iterable[Stored]) -> Iterator[NodeEntry]:
-    """The nodes among entries, without those that this version cannot read; a follower of the layout reports them."""
+def nodes_in(stored: Iterable[StoredEntry]) -> Iterator[NodeEntry]:
+    """The nodes among entries. What this version cannot read is left out: whoever follows the layout says which those are."""
     for key, value, _ in stored:
         news = decode(key, value, (NODES,))
         if isinstance(news, NodeNews) and news.entry is not None:
             yield news.entry
 
 
-def partitions_in(stored: Iterable[Stored]) -> Iterator[tuple[PartitionEntry, int]]:
+def partitions_in(stored: Iterable[StoredEntry]) -> Iterator[tuple[PartitionEntry, int]]:
     """The partitions among entries, each with the version of its entry. The same is left out."""
     for key, value, version in stored:
         news = decode(key, value, (PARTITIONS,))
@@ -220,6 +220,6 @@ def partitions_in(stored: Iterable[Stored]) -> Iterator[tuple[PartitionEntry, in
             yield news.entry, version
 
 
-def drained_in(stored: Iterable[Stored]) -> list[str]:
+def drained_in(stored: Iterable[StoredEntry]) -> list[str]:
     """The nodes among entries that operators want to be emptied."""
     return [key.removeprefix(DRAINS) for key, _, _ in stored if key.startswith(DRAINS)]

@@ -8,7 +8,7 @@ LOOKS_BETWEEN_STARTS = 3
 """A process that dies again at once is started again after so many looks, not at every one."""
 
 
-class Verdict(NamedTuple):
+class DeadProcess(NamedTuple):
     """What follows from a process that was found dead."""
 
     report: bool
@@ -23,11 +23,11 @@ class Restarts:
         self._reported: set[tuple[str, int]] = set()
         self._pauses: dict[str, int] = {}
 
-    def found_dead(self, name: str, process: int) -> Verdict:
+    def found_dead(self, name: str, process: int) -> DeadProcess:
         """One look found this process dead: it is reported once, and started at some looks."""
         report = (name, process) not in self._reported
         self._reported.add((name, process))
-        return Verdict(report, self._supervise and self._may_start(name))
+        return DeadProcess(report, self._supervise and self._may_start(name))
 
     def _may_start(self, name: str) -> bool:
         if self._pauses.get(name, 0) > 0:

@@ -31,7 +31,7 @@ from penstock.steps.step import Steps
 Carry = Callable[[Context], Steps[Any]]
 
 
-class Action(NamedTuple):
+class ActionRow(NamedTuple):
     """One row."""
 
     carry_out: Carry
@@ -41,28 +41,28 @@ class Action(NamedTuple):
     """Whether it may wait for messages. Then it can be cancelled, and ends when its user may no longer do it."""
 
 
-ACTIONS: dict[str, Action] = {
-    "CreateQueue": Action(create_queue, new_queue),
-    "GetQueueUrl": Action(get_queue_url, asked_queue),
-    "ListQueues": Action(list_queues, all_queues),
-    "DeleteQueue": Action(delete_queue, its_queue),
-    "PurgeQueue": Action(purge_queue, its_queue),
-    "ListDeadLetterSourceQueues": Action(list_dead_letter_source_queues, its_queue),
-    "GetQueueAttributes": Action(get_queue_attributes, its_queue),
-    "SetQueueAttributes": Action(set_queue_attributes, its_queue),
-    "TagQueue": Action(tag_queue, its_queue),
-    "UntagQueue": Action(untag_queue, its_queue),
-    "ListQueueTags": Action(list_queue_tags, its_queue),
-    "AddPermission": Action(add_permission, its_queue),
-    "RemovePermission": Action(remove_permission, its_queue),
-    "SendMessage": Action(send_message, its_queue),
-    "SendMessageBatch": Action(send_message_batch, its_queue),
-    "ReceiveMessage": Action(receive_message, its_queue, may_wait=True),
-    "DeleteMessage": Action(delete_message, its_queue),
-    "DeleteMessageBatch": Action(delete_message_batch, its_queue),
-    "ChangeMessageVisibility": Action(change_message_visibility, its_queue),
-    "ChangeMessageVisibilityBatch": Action(change_message_visibility_batch, its_queue),
-    "StartMessageMoveTask": Action(start_message_move_task, moved_queues),
-    "ListMessageMoveTasks": Action(list_message_move_tasks, moved_queues),
-    "CancelMessageMoveTask": Action(cancel_message_move_task, moved_queues),
+ACTIONS: dict[str, ActionRow] = {
+    "CreateQueue": ActionRow(create_queue, new_queue),
+    "GetQueueUrl": ActionRow(get_queue_url, asked_queue),
+    "ListQueues": ActionRow(list_queues, all_queues),
+    "DeleteQueue": ActionRow(delete_queue, its_queue),
+    "PurgeQueue": ActionRow(purge_queue, its_queue),
+    "ListDeadLetterSourceQueues": ActionRow(list_dead_letter_source_queues, its_queue),
+    "GetQueueAttributes": ActionRow(get_queue_attributes, its_queue),
+    "SetQueueAttributes": ActionRow(set_queue_attributes, its_queue),
+    "TagQueue": ActionRow(tag_queue, its_queue),
+    "UntagQueue": ActionRow(untag_queue, its_queue),
+    "ListQueueTags": ActionRow(list_queue_tags, its_queue),
+    "AddPermission": ActionRow(add_permission, its_queue),
+    "RemovePermission": ActionRow(remove_permission, its_queue),
+    "SendMessage": ActionRow(send_message, its_queue),
+    "SendMessageBatch": ActionRow(send_message_batch, its_queue),
+    "ReceiveMessage": ActionRow(receive_message, its_queue, may_wait=True),
+    "DeleteMessage": ActionRow(delete_message, its_queue),
+    "DeleteMessageBatch": ActionRow(delete_message_batch, its_queue),
+    "ChangeMessageVisibility": ActionRow(change_message_visibility, its_queue),
+    "ChangeMessageVisibilityBatch": ActionRow(change_message_visibility_batch, its_queue),
+    "StartMessageMoveTask": ActionRow(start_message_move_task, moved_queues),
+    "ListMessageMoveTasks": ActionRow(list_message_move_tasks, moved_queues),
+    "CancelMessageMoveTask": ActionRow(cancel_message_move_task, moved_queues),
 }

@@ -25,7 +25,7 @@ MESSAGES = 1_000
 BYTES = 4 * MEBIBYTE
 """So much is sent at once; more begins the next batch."""
 
-Stored = Callable[[Sequence[int] | PenstockError], None]
+SendOutcome = Callable[[Sequence[int] | PenstockError], None]
 
 _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors that a single message of a batch may have caused: then each request is sent alone. Nothing was stored, so nothing is
@@ -33,8 +33,8 @@ duplicated.
 """
 
 
-_Request = tuple[Sequence[bytes], Sequence[bytes], Stored]
-"""The bodies and attributes of its messages, and the callback. A plain tuple, because one is made for every request."""
+_Request = tuple[Sequence[bytes], Sequence[bytes], SendOutcome]
+"""The bodies and the attributes of its messages, and who is told. A plain tuple: one is made for every request."""
 
 
 class _Gathered:
@@ -57,7 +57,9 @@ class GatheredSends:
         self._waiting: dict[int, _Gathered] = {}
         self._bytes = 0
 
-    def send(self, queue_id: int, bodies: Sequence[bytes], attributes: Sequence[bytes], done: Stored) -> None:
+    def send(
+        self, queue_id: int, bodies: Sequence[bytes], attributes: Sequence[bytes], done: SendOutcome
+    ) -> None:
         """Sends the messages of a request with others; `done` gets their sequence numbers, or why there are none."""
         waiting = self._waiting
         is_first = not waiting

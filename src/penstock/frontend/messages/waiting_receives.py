@@ -7,8 +7,8 @@ from typing import Protocol
 from penstock.metadata.store.interface import Change
 
 
-class Waiter(Protocol):
-    """A receive in progress."""
+class PendingReceive(Protocol):
+    """A receive under way."""
 
     def stop_waiting(self) -> None:
         """Answers now, with what there is."""
@@ -25,19 +25,19 @@ class WaitingReceives:
     __slots__ = ("_ended", "_waiters")
 
     def __init__(self) -> None:
-        self._waiters: set[Waiter] = set()
+        self._waiters: set[PendingReceive] = set()
         self._ended = False
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def add(self, waiter: Waiter) -> None:
+    def add(self, waiter: PendingReceive) -> None:
         """A receive waits from now on."""
         self._waiters.add(waiter)
         if self._ended:
             waiter.stop_waiting()
 
-    def discard(self, waiter: Waiter) -> None:
+    def discard(self, waiter: PendingReceive) -> None:
         """It was answered."""
         self._waiters.discard(waiter)
 

@@ -34,8 +34,8 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.usage.event import Row
 from penstock.wire import messages
-from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame, frames_in
+from penstock.wire.messages import request_of
 
 _NOTHING = memoryview(b"")
 HELD_FRAMES = 100
@@ -146,7 +146,7 @@ class NativeGuard:
         request: messages.Request | None = None
         rule, queue = NO_RULE, ""
         try:
-            request = decode(frame)  # nothing is handed on that was not judged
+            request = request_of(frame)  # nothing is handed on that was not judged
             rule = RULES[type(request)]
             client.check_is_free(frame.request_id, request)
             if not rule.recorded_as:

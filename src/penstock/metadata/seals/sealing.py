@@ -20,7 +20,7 @@ from penstock.metadata.seals.seals import (
     front_end_sealers,
 )
 from penstock.metadata.store.interface import ABSENT, Entry, MetadataStore, VersionConflictError
-from penstock.metadata.users.books import Record, Seen
+from penstock.metadata.users.books import Record, SeenNumber
 from penstock.metadata.users.register import (
     REGISTER_KEY,
     UserRegister,
@@ -35,7 +35,7 @@ _KEPT_OUT = ("seal", "number")
 """Fields that an earlier version has put among those that it does not know."""
 
 
-class Found(NamedTuple):
+class FoundUsers(NamedTuple):
     """What there is to vouch for, as it stands in the store."""
 
     users: dict[str, tuple[User, int]]
@@ -55,10 +55,10 @@ class Found(NamedTuple):
         return not self.unsealed and (self.register is not None or not self.users)
 
 
-async def look(store: MetadataStore, master_key: MasterKey) -> Found:
+async def look(store: MetadataStore, master_key: MasterKey) -> FoundUsers:
     """What is in a store whose documents are read as they are, seals and all."""
     sealers = front_end_sealers(master_key)
-    found = Found({}, {}, [], [], *await _register(store, sealers[USERS]))
+    found = FoundUsers({}, {}, [], [], *await _register(store, sealers[USERS]))
     for entry in (await store.list(USERS)).entries:
         _note(sealers[USERS], entry.key, entry.value, found)
         user = _proper(entry, decode_user)
@@ -89,7 +89,7 @@ async def _register(store: MetadataStore, sealer: Sealer) -> tuple[UserRegister 
         return None, entry.version
 
 
-def _note(sealer: Sealer, key: str, value: bytes, found: Found) -> None:
+def _note(sealer: Sealer, key: str, value: bytes, found: FoundUsers) -> None:
     if not _is_sealed(sealer, key, value):
         found.unsealed.append(key)
 
@@ -117,7 +117,11 @@ def _bare(record: Record) -> Record:
 
 
 async def seal_users(
-    store: MetadataStore, master_key: MasterKey, found: Found, now_ms: Callable[[], int], seen: Seen
+    store: MetadataStore,
+    master_key: MasterKey,
+    found: FoundUsers,
+    now_ms: Callable[[], int],
+    seen: SeenNumber,
 ) -> None:
     """Seals the users and keys that were found, under new numbers, and names them in a new register.
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -18,7 +19,6 @@ from penstock.metadata.organisation.server_entry import (
     ServerEntry,
     decode_server,
 )
-from penstock.metadata.server.broadcast import Broadcast
 from penstock.metadata.server.change_log import ChangeLog
 from penstock.metadata.server.entry_cache import EntryCache
 from penstock.metadata.store.interface import (
@@ -31,6 +31,31 @@ from penstock.metadata.store.interface import (
 from penstock.wire.backoff import STORE_FOLLOWING
 
 _logger = logging.getLogger(__name__)
+
+
+class Broadcast:
+    """Tells all that wait on the event loop that there may be news."""
+
+    def __init__(self) -> None:
+        self._listening: set[asyncio.Event] = set()
+
+    def __len__(self) -> int:
+        return len(self._listening)
+
+    @contextmanager
+    def subscribed(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever there may be news; clear it before you look for them."""
+        event = asyncio.Event()
+        self._listening.add(event)
+        try:
+            yield event
+        finally:
+            self._listening.discard(event)
+
+    def notify(self) -> None:
+        """There may be news."""
+        for event in self._listening:
+            event.set()
 
 
 class Follower:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from ssl import SSLContext, SSLError
+from ssl import SSLContext, SSLError, TLSVersion, create_default_context
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
@@ -28,9 +28,8 @@ from penstock.metadata.store.etcd_errors import (
 from penstock.metadata.store.etcd_http import BadHttpError, HttpConnection
 from penstock.metadata.store.etcd_messages import Problem, StatusAnswer, TokenAnswer, decode, encode
 from penstock.metadata.store.etcd_search import CONNECT_SECONDS, MemberOrder, Question
-from penstock.metadata.store.etcd_settings import Endpoint, EtcdSettings
-from penstock.metadata.store.etcd_tls import client_context
-from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store.etcd_settings import Endpoint, EtcdSettings, TlsFiles
+from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
 from penstock.streams.waiting import came
 
 QUESTIONS_AT_ONCE = 64
@@ -45,7 +44,7 @@ class EtcdClient:
         self.timeout_seconds = settings.timeout_seconds
         self.closed = asyncio.Event()
         self._settings = settings
-        self._tls: SSLContext | None = client_context(settings.tls) if settings.tls is not None else None
+        self._tls: SSLContext | None = _tls_context(settings.tls) if settings.tls is not None else None
         self._clock = clock
         self.order = MemberOrder(settings.endpoints)
         self._idle: dict[Endpoint, list[HttpConnection]] = {one: [] for one in settings.endpoints}
@@ -235,3 +234,16 @@ def refuse_closed() -> NoReturn:
 
 def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
+
+
+def _tls_context(files: TlsFiles) -> SSLContext:
+    """Checks the member's certificate and its name, and shows ours if there is one."""
+    try:
+        context = create_default_context(cafile=files.ca)
+        context.minimum_version = TLSVersion.TLSv1_2
+        if files.certificate is not None:
+            context.load_cert_chain(files.certificate, files.key)
+    except (OSError, SSLError) as error:
+        names = ", ".join(str(one) for one in (files.ca, files.certificate, files.key) if one is not None)
+        raise StoreRefusedError(f"cannot use the TLS files of etcd ({names}): {error}") from error
+    return context

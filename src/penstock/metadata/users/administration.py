@@ -14,7 +14,7 @@ import msgspec
 from penstock.metadata.election import Election
 from penstock.metadata.seals.master_key import MasterKey, Token
 from penstock.metadata.store.interface import ABSENT, MetadataStore, VersionConflictError
-from penstock.metadata.users.books import NothingSeen, Seen, Stored, UserBooks
+from penstock.metadata.users.books import NothingSeen, SeenNumber, StoredUsers, UserBooks
 from penstock.metadata.users.books import UserError as UserError
 from penstock.metadata.users.users import (
     ACCOUNT,
@@ -42,7 +42,7 @@ class UserAdministration:
     """Works on the store itself, never on a cache: what it checks is what is there."""
 
     def __init__(
-        self, store: MetadataStore, token: Token, now_ms: Callable[[], int], seen: Seen | None = None
+        self, store: MetadataStore, token: Token, now_ms: Callable[[], int], seen: SeenNumber | None = None
     ) -> None:
         self._store = store
         self._books = UserBooks(store, now_ms, seen if seen is not None else NothingSeen())
@@ -172,7 +172,7 @@ class UserAdministration:
             await self._guarded(self._books.delete(KEYS + key_id, version), key_id)
 
     @asynccontextmanager
-    async def _changing(self, more: int = 0) -> AsyncIterator[Stored]:
+    async def _changing(self, more: int = 0) -> AsyncIterator[StoredUsers]:
         """One at a time: two who each take one of two roots away would both find the other one still there.
 
         What was changed is in the register when this ends well.
@@ -204,7 +204,7 @@ class UserAdministration:
             raise UserError(f"{what} was changed by another process at the same time: try again") from None
 
 
-def _found_user(stored: Stored, name: str) -> tuple[User, int]:
+def _found_user(stored: StoredUsers, name: str) -> tuple[User, int]:
     if USERS + name in stored.strange:
         raise UserError(
             f"the record of user {name} has no valid seal, or is older than the one in the register of users: it gives no access. "
@@ -215,7 +215,7 @@ def _found_user(stored: Stored, name: str) -> tuple[User, int]:
     return stored.users[USERS + name]
 
 
-def _found_key(stored: Stored, key_id: str) -> tuple[AccessKey, int]:
+def _found_key(stored: StoredUsers, key_id: str) -> tuple[AccessKey, int]:
     if KEYS + key_id not in stored.keys:
         raise NotFoundError(
             f"there is no access key {key_id}; `penstock user key list NAME` shows a user's keys"
@@ -223,7 +223,7 @@ def _found_key(stored: Stored, key_id: str) -> tuple[AccessKey, int]:
     return stored.keys[KEYS + key_id]
 
 
-def _check_somebody_is_left(stored: Stored, without_user: str = "", without_key: str = "") -> None:
+def _check_somebody_is_left(stored: StoredUsers, without_user: str = "", without_key: str = "") -> None:
     """A root that could sign before must not be the last one that can."""
     users = {user.user_id: user for user, _ in stored.users.values()}
     able = [

@@ -28,7 +28,7 @@ class UserError(Exception):
     """It was not done; the message says why and what to do."""
 
 
-class Seen(Protocol):
+class SeenNumber(Protocol):
     """The highest number of a register that was seen (`seen_register`)."""
 
     def load(self) -> int: ...
@@ -45,7 +45,7 @@ class NothingSeen:
         return
 
 
-class Stored(NamedTuple):
+class StoredUsers(NamedTuple):
     """Everything about users that is in the store."""
 
     users: dict[str, tuple[User, int]]
@@ -65,7 +65,7 @@ class Stored(NamedTuple):
 class UserBooks:
     """Works on the store itself, never on a cache."""
 
-    def __init__(self, store: MetadataStore, now_ms: Callable[[], int], seen: Seen) -> None:
+    def __init__(self, store: MetadataStore, now_ms: Callable[[], int], seen: SeenNumber) -> None:
         self._store = store
         self._now_ms = now_ms
         self._seen = seen
@@ -74,13 +74,13 @@ class UserBooks:
         self._changed: dict[str, int | None] = {}
         """What was written since the last register: the number of each record, None where it was deleted."""
 
-    async def read(self) -> Stored:
+    async def read(self) -> StoredUsers:
         """All records; raises `UserError` where the register is not the one that it should be."""
         users = (await self._store.list(USERS)).entries
         keys = (await self._store.list(KEYS)).entries
         entry = await self._store.get(REGISTER_KEY)  # last: what it names was written before it
         register = self._checked(entry)
-        found = Stored({}, {}, {}, register, entry.version if entry is not None else ABSENT)
+        found = StoredUsers({}, {}, {}, register, entry.version if entry is not None else ABSENT)
         for one in users:
             self._sort(one, decode_user, found.users, found)
         for one in keys:
@@ -110,7 +110,7 @@ class UserBooks:
         entry: Entry,
         read: Callable[[bytes], Record],
         good: dict[str, tuple[Record, int]],
-        found: Stored,
+        found: StoredUsers,
     ) -> None:
         try:
             record = read(entry.value)
@@ -165,7 +165,7 @@ class UserBooks:
             return
 
     @staticmethod
-    def check_room(stored: Stored, more: int) -> None:
+    def check_room(stored: StoredUsers, more: int) -> None:
         """Raises `UserError` where the register has no room for more records."""
         if len(stored.users) + len(stored.keys) + more > RECORDS_AT_MOST:
             raise UserError(f"there are {RECORDS_AT_MOST} users and access keys, as many as there may be")

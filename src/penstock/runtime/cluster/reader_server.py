@@ -20,7 +20,7 @@ from penstock.runtime.cluster.reader_record import ROW_SECONDS, ReaderRecord, Ta
 from penstock.runtime.cluster.streams import Certified, Listener, listen
 from penstock.runtime.engine.local_link import LOCAL_CONNECTION
 from penstock.runtime.native.bad_connections import BadConnections
-from penstock.streams.writing import write_together
+from penstock.streams.framed import write_together
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, encode_message
 from penstock.wire.read_ticket import TicketError, TicketSeal

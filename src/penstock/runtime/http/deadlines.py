@@ -18,8 +18,8 @@ LOOKS_AT_IDLE = 4
 """How often an idle connection is checked before it is closed: it may live a quarter longer than its limit."""
 
 
-class Waiter(Protocol):
-    """A connection, for its deadlines."""
+class TimedConnection(Protocol):
+    """A connection, as far as its deadlines know it."""
 
     table: Waiting | None
     """The table in which it waits."""
@@ -53,22 +53,22 @@ class Waiting:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._deadlines: dict[Waiter, float] = {}
+        self._deadlines: dict[TimedConnection, float] = {}
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def start(self, waiter: Waiter, now: float) -> None:
+    def start(self, waiter: TimedConnection, now: float) -> None:
         """Waits from now on, whether or not it did before."""
         self._deadlines.pop(waiter, None)
         self._deadlines[waiter] = now + self.seconds
 
-    def stop(self, waiter: Waiter) -> None:
-        """Removes a connection."""
+    def stop(self, waiter: TimedConnection) -> None:
+        """Waits no more."""
         self._deadlines.pop(waiter, None)
 
-    def take_due(self, now: float) -> list[Waiter]:
-        """The connections whose time is over; they are removed."""
+    def take_due(self, now: float) -> list[TimedConnection]:
+        """Those whose time is over; they wait no more."""
         due = []
         for waiter, deadline in self._deadlines.items():
             if deadline > now:
@@ -98,7 +98,7 @@ class Deadlines:
 
     # -- called by connections -------------------------------------------------------------------------------
 
-    def settle(self, connection: Waiter) -> None:
+    def settle(self, connection: TimedConnection) -> None:
         """Finds out what a connection waits for, after anything but a whole request and its answer."""
         table = connection.table
         if table is self._lingering:
@@ -115,22 +115,22 @@ class Deadlines:
         elif table is not self.idle:
             self._wait(connection, self.idle)
 
-    def next_arrives(self, connection: Waiter) -> None:
-        """A request is complete and the next has begun: it gets a new time limit."""
+    def next_arrives(self, connection: TimedConnection) -> None:
+        """A request is whole and the next has begun: it has a time of its own."""
         if connection.table is self._heads or connection.table is self._bodies:
             self._wait(connection, self._heads)
 
-    def linger(self, connection: Waiter) -> None:
-        """The client was asked to disconnect, and may continue to send for a while."""
+    def linger(self, connection: TimedConnection) -> None:
+        """The client is told to go, and may go on sending for a while."""
         self._wait(connection, self._lingering)
 
-    def forget(self, connection: Waiter) -> None:
+    def forget(self, connection: TimedConnection) -> None:
         """The connection is closed."""
         if connection.table is not None:
             connection.table.stop(connection)
             connection.table = None
 
-    def _wait(self, connection: Waiter, table: Waiting) -> None:
+    def _wait(self, connection: TimedConnection, table: Waiting) -> None:
         if connection.table is not None:
             connection.table.stop(connection)
         connection.table = table
@@ -147,7 +147,7 @@ class Deadlines:
                     connection.table = None
                     self._overdue(connection, table, now)
 
-    def _overdue(self, connection: Waiter, table: Waiting, now: float) -> None:
+    def _overdue(self, connection: TimedConnection, table: Waiting, now: float) -> None:
         limits = self._limits
         if table is self.idle:
             if connection.begun or now - connection.used_at < limits.idle_seconds:
@@ -167,8 +167,8 @@ class Deadlines:
         else:
             self._wait(connection, self._bodies)
 
-    def _look_at_stalled(self, connection: Waiter) -> None:
-        """Disconnects a client that has read nothing since the last check."""
+    def _look_at_stalled(self, connection: TimedConnection) -> None:
+        """Disconnects a client that has read nothing since it was looked at last."""
         unread_bytes = connection.measure_unread()
         if 0 < unread_bytes < connection.unread_bytes:
             connection.unread_bytes = unread_bytes

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.answers import Refusal, plain_refusal
-from penstock.runtime.http.deadlines import Deadlines, Waiter
+from penstock.runtime.http.deadlines import Deadlines, TimedConnection
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.native.bad_connections import BadConnections
 from penstock.sqs.protocols.http import HttpRequest, HttpResponse, Peer
@@ -35,8 +35,8 @@ Refuse = Callable[[int, str], HttpResponse]
 """Makes the answer for a status and a sentence where the request never reaches the handler."""
 
 
-class Connection(Waiter, Protocol):
-    """A connection, for its server and its exchanges."""
+class Connection(TimedConnection, Protocol):
+    """A connection, as far as its server and its exchanges know it."""
 
     transport: asyncio.Transport
     ended: bool

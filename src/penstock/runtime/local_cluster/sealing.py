@@ -59,7 +59,7 @@ async def _seal(directory: ClusterDirectory, url: str, *, users: bool) -> None:
         await store.close()
 
 
-def _named(found: sealing.Found, *, root: bool) -> str:
+def _named(found: sealing.FoundUsers, *, root: bool) -> str:
     """Users with their keys: one that was given to another user would not be noticed otherwise."""
     users = [user for user, _ in found.users.values() if user.root == root]
     keys_of: dict[str, list[str]] = {user.user_id: [] for user in users}

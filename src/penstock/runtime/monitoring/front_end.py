@@ -13,8 +13,8 @@ from penstock.runtime.monitoring.process_usage import process_usage
 from penstock.usage.collector import UsageTotals
 
 
-class Way(Protocol):
-    """The link to the engine."""
+class EngineStatus(Protocol):
+    """The way to the engine."""
 
     @property
     def connected(self) -> bool:
@@ -25,7 +25,9 @@ class Way(Protocol):
 class FrontEndSight:
     """See `Sight`: one front end."""
 
-    def __init__(self, name: str, started_ms: int, way: Way, usage: Callable[[], UsageTotals]) -> None:
+    def __init__(
+        self, name: str, started_ms: int, way: EngineStatus, usage: Callable[[], UsageTotals]
+    ) -> None:
         self._name = name
         self._started_ms = started_ms
         self._way = way

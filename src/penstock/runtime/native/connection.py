@@ -14,7 +14,7 @@ from penstock.runtime.http.peer import is_secure, peer_of
 from penstock.runtime.http.tls import shown_in
 from penstock.runtime.native.proxy_headers import client_of
 from penstock.sqs.protocols.http import Peer
-from penstock.streams.writing import write_together
+from penstock.streams.framed import write_together
 from penstock.wire.client_session import ClientSession
 from penstock.wire.client_sessions import ClientSessions
 from penstock.wire.proxy_protocol import ProxyHeader

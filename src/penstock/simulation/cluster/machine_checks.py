@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from penstock.backend.node import whole_state
 from penstock.backend.node.node import Node
 from penstock.model.records import CATALOGUE
+from penstock.replication.primary_secondary.node import peer_stream
+from penstock.replication.primary_secondary.node.leader import sender
 from penstock.replication.primary_secondary.node.replicated_node import ReplicatedNode
 from penstock.simulation import opened_ledger
-from penstock.simulation.cluster import replicas_checked, stream_bounds
+from penstock.simulation.cluster import replicas_checked
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.cluster.replicas_checked import ReplicaCheck
@@ -16,6 +19,10 @@ from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
 from penstock.simulation.opened_ledger import OpenedLedger
+from penstock.storage import replica_log
+from penstock.storage.options import StorageOptions
+
+STREAM_BOUNDS = "I13"
 
 
 def watch(
@@ -28,7 +35,7 @@ def watch(
     """Checks a machine from now on; on one that is harmed the disk does not hold what was written to it."""
     ledger, on_append = OpenedLedger(machine.identity.seed), machine.on_append
     replica = ReplicaCheck(machine.name, observer, machine.identity.seed)
-    bound = stream_bounds.most_bytes(machine.options)
+    bound = _most_bytes(machine.options)
 
     def appended(record: AppendedRecord) -> None:
         on_append(record)
@@ -54,8 +61,8 @@ def watch(
     def turned(node: ReplicatedNode) -> None:
         _note_watermarks(node, history)
         if not is_harmed():
-            for sentence in stream_bounds.passed(machine.name, node, bound):
-                violated(stream_bounds.NAME, sentence)
+            for sentence in _beyond(machine.name, node, bound):
+                violated(STREAM_BOUNDS, sentence)
         for sentence in replica.turned(node, machine.disk, is_harmed=is_harmed()):
             violated(replicas_checked.NAME, sentence)
 
@@ -79,3 +86,19 @@ def _note_watermarks(node: ReplicatedNode, history: History) -> None:
         life = history.lives.get(known.entry.queue_id)
         if life is not None and led.primary.committed >= partition.index:
             life.watermarks_us.add(partition.watermark_us)
+
+
+def _most_bytes(options: StorageOptions) -> int:
+    """A window, the piece that filled it, and one that was being read meanwhile; each of both may end beyond its size."""
+    filling = max(sender.APPEND_BYTES, replica_log.IMAGE_PART_BYTES)
+    read = max(replica_log.READ_BYTES, whole_state._WALK_BYTES)
+    beyond = options.entry_bytes_max + peer_stream.FRAME_OVERHEAD_BYTES
+    return peer_stream.WINDOW_BYTES + filling + read + 2 * beyond
+
+
+def _beyond(name: str, node: ReplicatedNode, bound: int) -> Iterator[str]:
+    """Streams with more under way than the bound."""
+    for other, stream in node.replication.state.streams.items():
+        under_way = stream.sent_bytes - stream.confirmed_bytes
+        if under_way > bound:
+            yield f"{name} has {under_way} bytes under way to {other}, the window is {peer_stream.WINDOW_BYTES}"

@@ -48,7 +48,7 @@ _PATIENCE_MS = (400, 1_500, 5_000)
 """How long somebody waits for a slow answer."""
 
 
-class Stored(NamedTuple):
+class StoredValue(NamedTuple):
     """A value and its version."""
 
     value: bytes
@@ -84,7 +84,7 @@ class SimulatedMetadata:
     def __init__(self, schedule: Schedule, random: Random) -> None:
         self._schedule = schedule
         self._random = random
-        self.entries: dict[str, Stored] = {}
+        self.entries: dict[str, StoredValue] = {}
         self.log: list[StoredChange] = []
         self.puts: list[tuple[StoredChange, int]] = []
         """Every put under a lease, and that lease; for checkers."""
@@ -217,7 +217,7 @@ class SimulatedMetadata:
             self._leases[lease].keys.add(key)
             self._lease_of[key] = lease
             self.puts.append((change, lease))
-        self.entries[key] = Stored(value, self.version)
+        self.entries[key] = StoredValue(value, self.version)
         self._changed([change])
         return True
 

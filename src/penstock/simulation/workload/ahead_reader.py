@@ -13,9 +13,9 @@ from penstock.client_core.read_ahead import (
     Contradiction,
     Dropped,
     Effect,
-    Found,
     Question,
     RangeRead,
+    ReadAnswer,
     ReadingAhead,
 )
 from penstock.simulation.log_history import LogRead
@@ -112,7 +112,7 @@ class AheadReader(LogReader):
             batches = answer.batches
             first = batches[0].first if batches else read.start
             of_first = batches[0].count if batches else 0
-            came = Found(first, answer.next, answer.end, len(found.messages), len(reply.body), of_first)
+            came = ReadAnswer(first, answer.next, answer.end, len(found.messages), len(reply.body), of_first)
             self._carry_out(life, ahead, ahead.arrived(read, came), found)
 
         self._asked[read] = 0

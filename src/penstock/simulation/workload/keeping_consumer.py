@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
-from penstock.client_core.subscribing import PushedMessages, Subscribing, Terms
+from penstock.client_core.subscribing import ConsumerTerms, PushedMessages, Subscribing
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import DeliveredMessage, QueueLife
@@ -76,7 +76,7 @@ class Subscription(Subscribing[DeliveredMessage]):
         visibility_ms = random.choice((400, 2_000))
         keeps = random.random() < 0.7
         credit = random.choice((3, 20, 100))
-        super().__init__(Terms(credit, random.choice((1, 10)), visibility_ms, keeps))
+        super().__init__(ConsumerTerms(credit, random.choice((1, 10)), visibility_ms, keeps))
         self._consumer = consumer
         self._life = life
         self._asked_ms = consumer.stage.schedule.now_ms

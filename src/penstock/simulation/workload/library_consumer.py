@@ -12,7 +12,7 @@ from random import Random
 
 from penstock.client_core.call import Unanswered
 from penstock.client_core.lease import Lease
-from penstock.client_core.settling import DELETE, GIVE_BACK, Action
+from penstock.client_core.settling import DELETE, GIVE_BACK, SettleAction
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import DeliveredMessage, QueueLife
@@ -222,7 +222,7 @@ class LibraryConsumer:
             self._kept.pop(random.randrange(len(self._kept)))
         if self._kept and random.random() < 0.05:
             old = random.choice(self._kept)
-            action = random.choice((DELETE, GIVE_BACK, Action("extend", 1_000)))
+            action = random.choice((DELETE, GIVE_BACK, SettleAction("extend", 1_000)))
             # As a program does that has stored its receipts: it does not know what it settled before.
             lease = Lease(old.lease.token, old.lease._batches, old.lease.arrived)
             self.settling.whole(action, old, lease)
@@ -243,18 +243,18 @@ class LibraryConsumer:
                 if random.random() < 0.3:
                     yield Pause(random.choice((0, 1, 20)))
         elif style < 0.75:
-            waiters += settling.whole(Action("extend", random.choice((300, 2_000))), pushed)
+            waiters += settling.whole(SettleAction("extend", random.choice((300, 2_000))), pushed)
             yield Pause(random.choice((0, 200, 1_500)))
             waiters += settling.whole(DELETE, pushed)
         elif style < 0.85:
             some = [message.sequence for message in pushed.messages if random.random() < 0.5]
             if some:
-                delayed = Action("release", random.choice((0, 100, 1_000)))
+                delayed = SettleAction("release", random.choice((0, 100, 1_000)))
                 waiters.append(settling.chosen(delayed, pushed, some))
             yield Pause(random.choice((0, 10)))
             waiters += settling.whole(DELETE, pushed)
         elif style < 0.93:
-            waiters = settling.whole(Action("release", random.choice((0, 0, 300))), pushed)
+            waiters = settling.whole(SettleAction("release", random.choice((0, 0, 300))), pushed)
         while not all(waiter.done() for waiter in waiters):
             yield Pause(20)
         # Nobody holds the lease any more, settled or forgotten, so it is not kept.
@@ -267,6 +267,6 @@ class LibraryConsumer:
         if style < 0.85:
             self.settling.one(DELETE, pushed, message)
         elif style < 0.95:
-            self.settling.one(Action("release", random.choice((0, 200))), pushed, message)
+            self.settling.one(SettleAction("release", random.choice((0, 200))), pushed, message)
         else:
             pushed.lease.close([message.sequence])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from penstock.client_core.call import Call
 from penstock.client_core.lease import Lease
-from penstock.client_core.settling import Action, Settlement, Settling, WholeReceipt
+from penstock.client_core.settling import SettleAction, Settlement, Settling, WholeReceipt
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import runs_of
 from penstock.simulation.client_link import SimulatedLink
@@ -60,26 +60,26 @@ class LibrarySettling(Settling):
     # -- asking ----------------------------------------------------------------------------------------------
 
     def whole(
-        self, action: Action, pushed: Pushed, lease: Lease | None = None
+        self, action: SettleAction, pushed: Pushed, lease: Lease | None = None
     ) -> list[WholeWaiter | SingleWaiter]:
         """Settles all that is open of a delivery; nobody waits where nothing is."""
         lease = lease or pushed.lease
         receipt = lease.receipt()
         return [self._add(action, pushed, lease, receipt)] if receipt is not None else []
 
-    def chosen(self, action: Action, pushed: Pushed, sequences: Sequence[int]) -> WholeWaiter:
+    def chosen(self, action: SettleAction, pushed: Pushed, sequences: Sequence[int]) -> WholeWaiter:
         """Settles some messages of a delivery together."""
         receipt = Receipt(pushed.lease.token, runs_of(sorted(sequences)))
         return self._add(action, pushed, pushed.lease, receipt)
 
-    def _add(self, action: Action, pushed: Pushed, lease: Lease, receipt: Receipt) -> WholeWaiter:
+    def _add(self, action: SettleAction, pushed: Pushed, lease: Lease, receipt: Receipt) -> WholeWaiter:
         chosen = set(sequences_of(receipt.runs))
         messages = [message for message in pushed.messages if message.sequence in chosen]
         waiter = WholeWaiter(self, action, messages)
         self.add_whole(action, [WholeReceipt(lease, receipt, waiter)])
         return waiter
 
-    def one(self, action: Action, pushed: Pushed, message: DeliveredMessage) -> SingleWaiter:
+    def one(self, action: SettleAction, pushed: Pushed, message: DeliveredMessage) -> SingleWaiter:
         """Settles one message."""
         waiter = SingleWaiter(self, action, [message])
         self.add_one(action, pushed.lease, message.sequence, waiter)
@@ -87,17 +87,17 @@ class LibrarySettling(Settling):
 
     # -- what it is told -------------------------------------------------------------------------------------
 
-    def asked(self, action: Action, messages: Sequence[DeliveredMessage]) -> list[Asked]:
+    def asked(self, action: SettleAction, messages: Sequence[DeliveredMessage]) -> list[Asked]:
         """Writes down that messages are settled now."""
         return self._stage.recorder.settling(messages, action.kind, action.milliseconds)
 
-    def _again(self, action: Action, token: bytes) -> bool:
+    def _again(self, action: SettleAction, token: bytes) -> bool:
         call = self._calls.get((action.kind, token))
         return (call is not None and call.resent > 0) or self._was_settled_again(token)
 
     def answered(
         self,
-        action: Action,
+        action: SettleAction,
         messages: Sequence[DeliveredMessage],
         asked: Sequence[Asked],
         outcome: ReceiptOutcome,
@@ -109,7 +109,7 @@ class LibrarySettling(Settling):
 
     def failed(
         self,
-        action: Action,
+        action: SettleAction,
         messages: Sequence[DeliveredMessage],
         asked: Sequence[Asked],
         error: PenstockError,
@@ -125,7 +125,7 @@ class LibrarySettling(Settling):
         self._stage.recorder.not_settled(asked, Failed(error.code, error.message) if is_known else None)
         self._trace(action, messages, str(error.code))
 
-    def _trace(self, action: Action, messages: Sequence[DeliveredMessage], what: str) -> None:
+    def _trace(self, action: SettleAction, messages: Sequence[DeliveredMessage], what: str) -> None:
         numbers = [message.sequence for message in messages]
         first = messages[0]
         self._stage.trace.add(
@@ -143,7 +143,9 @@ _UNCERTAIN = (
 class _Waiter:
     """Waits for what becomes of messages, and writes it down."""
 
-    def __init__(self, settling: LibrarySettling, action: Action, messages: list[DeliveredMessage]) -> None:
+    def __init__(
+        self, settling: LibrarySettling, action: SettleAction, messages: list[DeliveredMessage]
+    ) -> None:
         self._settling = settling
         self._action = action
         self._messages = messages
@@ -152,11 +154,11 @@ class _Waiter:
         self._is_cancelled = False
 
     def done(self) -> bool:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         return self.is_done
 
     def cancelled(self) -> bool:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         return self._is_cancelled
 
     def cancel(self) -> None:
@@ -167,7 +169,7 @@ class _Waiter:
                 one.result = "lost"
 
     def set_exception(self, exception: PenstockError, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         if exception.code is ErrorCode.STALE_RECEIPT:
             self._answered(Settlement(0, 0, [message.sequence for message in self._messages]))
@@ -183,7 +185,7 @@ class WholeWaiter(_Waiter):
     """Waits for messages that are settled together."""
 
     def set_result(self, result: Settlement, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         self._answered(result)
 
@@ -192,6 +194,6 @@ class SingleWaiter(_Waiter):
     """Waits for one message: it is as asked now, or was gone already."""
 
     def set_result(self, _: None, /) -> None:
-        """See `Waiter`."""
+        """See `SettlementWaiter`."""
         self.is_done = True
         self._answered(Settlement(1, 1, []))

@@ -9,8 +9,8 @@ from typing import Protocol
 from penstock.client_core.call import Call
 from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
-from penstock.client_core.settling import GIVE_BACK, Action
-from penstock.client_core.subscribing import PushedMessages, Subscribing, Terms
+from penstock.client_core.settling import GIVE_BACK, SettleAction
+from penstock.client_core.subscribing import ConsumerTerms, PushedMessages, Subscribing
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import DeliveredMessage, QueueLife
@@ -75,7 +75,7 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
     def __init__(self, consumer: Owner, life: QueueLife) -> None:
         random = consumer.random
         self.visibility_ms = random.choice((400, 2_000))
-        terms = Terms(
+        terms = ConsumerTerms(
             random.choice((3, 20, 100)), random.choice((1, 10)), self.visibility_ms, random.random() < 0.6
         )
         super().__init__(terms)
@@ -151,7 +151,7 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
         if self._leases:
             self._link.at(self._now() + self._keeping.interval, self._beat)
         for lease in due:
-            self._settling.whole(Action("extend", self.visibility_ms), self.pushed[lease.token])
+            self._settling.whole(SettleAction("extend", self.visibility_ms), self.pushed[lease.token])
 
     def failed(self, error: PenstockError) -> None:
         """See `Stream`."""

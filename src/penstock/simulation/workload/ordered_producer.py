@@ -75,7 +75,7 @@ class OrderedProducer(Producer):
         return batch
 
 
-class OutgoingBatch(GatheredBatch):
+class NotedBatch(GatheredBatch):
     """A batch of the client library, and what the history knows of it."""
 
     __slots__ = ("_asked_ms", "_lane", "batch")
@@ -126,7 +126,7 @@ class OutgoingBatch(GatheredBatch):
         self._lane._finished(self)
 
 
-class Lane(Gathering[OutgoingBatch]):
+class Lane(Gathering[NotedBatch]):
     """What one client sends to one incarnation of a queue."""
 
     def __init__(self, producer: OrderedProducer, plan: QueuePlan, life: QueueLife) -> None:
@@ -173,8 +173,8 @@ class Lane(Gathering[OutgoingBatch]):
 
     # -- see `Gathering` -------------------------------------------------------------------------------------
 
-    def _new_batch(self) -> OutgoingBatch:
-        return OutgoingBatch(self)
+    def _new_batch(self) -> NotedBatch:
+        return NotedBatch(self)
 
     def _now(self) -> float:
         return self.producer.link.now()
@@ -182,10 +182,10 @@ class Lane(Gathering[OutgoingBatch]):
     def _set_timer(self, at: float) -> None:
         self.producer.link.at(at, self._lingered)
 
-    def _may_launch(self, batch: OutgoingBatch) -> bool:
+    def _may_launch(self, batch: NotedBatch) -> bool:
         return True
 
-    def _launch(self, batch: OutgoingBatch) -> None:
+    def _launch(self, batch: NotedBatch) -> None:
         batch.launch()
 
     def _admit(self) -> None:

@@ -11,8 +11,8 @@ from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.messages.outgoing import OutgoingMessage, QueueTraits, check_message, message_bytes
 from penstock.sqs.refusals import invalid_parameter, missing_parameter, no_deduplication_id
 from penstock.sqs.shapes.batches import (
+    BatchEntry,
     BatchResultErrorEntry,
-    Entry,
     SendMessageBatchRequestEntry,
     SendMessageBatchResultEntry,
 )
@@ -27,7 +27,7 @@ class CheckedBatch(NamedTuple):
     failed: list[BatchResultErrorEntry]
 
 
-def check_entries(action: str, entries: Sequence[Entry]) -> None:
+def check_entries(action: str, entries: Sequence[BatchEntry]) -> None:
     """Raises unless a batch of any action has 1 to 10 entries with good and different ids."""
     if not entries:
         raise SqsError(

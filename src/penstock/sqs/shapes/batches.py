@@ -8,13 +8,13 @@ from penstock.sqs.shapes.kinds import Integer, QueueRequest, Result
 from penstock.sqs.shapes.messages import MessageAttributeValue
 
 
-class Entry(Struct, frozen=True, kw_only=True, rename="pascal"):
+class BatchEntry(Struct, frozen=True, kw_only=True, rename="pascal"):
     """What every entry of a batch has."""
 
     id: str = ""
 
 
-class SendMessageBatchRequestEntry(Entry, frozen=True, kw_only=True):
+class SendMessageBatchRequestEntry(BatchEntry, frozen=True, kw_only=True):
     """One message of SendMessageBatch."""
 
     message_body: str = ""
@@ -25,13 +25,13 @@ class SendMessageBatchRequestEntry(Entry, frozen=True, kw_only=True):
     message_group_id: str | None = None
 
 
-class DeleteMessageBatchRequestEntry(Entry, frozen=True, kw_only=True):
+class DeleteMessageBatchRequestEntry(BatchEntry, frozen=True, kw_only=True):
     """One receipt of DeleteMessageBatch."""
 
     receipt_handle: str = ""
 
 
-class ChangeMessageVisibilityBatchRequestEntry(Entry, frozen=True, kw_only=True):
+class ChangeMessageVisibilityBatchRequestEntry(BatchEntry, frozen=True, kw_only=True):
     """One receipt of ChangeMessageVisibilityBatch."""
 
     receipt_handle: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.client_core import settling
 from penstock.client_core.call import Call
-from penstock.client_core.settling import Action, Settlement, WholeCall
+from penstock.client_core.settling import SettleAction, Settlement, WholeCall
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.model.runs import count_of
@@ -64,7 +64,7 @@ def _failures_are_told_as_done() -> Sequence[Patch]:
 
 
 def _whatever_is_sent_again_was_done() -> Sequence[Patch]:
-    def was_done_before(action: Action, call: Call) -> bool:
+    def was_done_before(action: SettleAction, call: Call) -> bool:
         return call.resent > 0
 
     return [(settling, "was_done_before", was_done_before)]

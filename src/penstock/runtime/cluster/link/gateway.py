@@ -23,8 +23,8 @@ from penstock.runtime.native.tls import NativeTls
 from penstock.runtime.processes.listening import bind, check_users
 from penstock.runtime.processes.shared_services import SharedServices
 from penstock.wire import messages
-from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.messages import request_of
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Gateway:
         """Whole frames arrived."""
         for frame in frames:
             try:
-                request = decode(frame)
+                request = request_of(frame)
             except PenstockError as error:
                 self._clients.refuse(connection, frame.request_id, error)
             else:

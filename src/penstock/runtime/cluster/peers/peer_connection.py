@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.streams.writing import write_together
+from penstock.streams.framed import write_together
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import (
     HANDSHAKE_FRAME_BYTES,
