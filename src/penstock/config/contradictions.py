@@ -1,4 +1,4 @@
-"""What no single field of a configuration can see: values that cannot work together."""
+"""Contradictions between fields of a configuration."""
 
 from __future__ import annotations
 
