@@ -1,4 +1,4 @@
-"""From a frame to the request in it, or to an error that says what is wrong with it."""
+"""Decodes the request in a frame, or raises an error that says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.wire.frames import Frame
 
 
 def decode(frame: Frame) -> messages.Request:
-    """The request of a frame; raises what its sender is told."""
+    """The request of a frame; raises the error for its sender."""
     if frame.request is not None:
         known: messages.Request = frame.request
         return known

@@ -1,4 +1,4 @@
-"""Wakes everybody who waits for news; nothing is queued for them, each then reads what it has not seen."""
+"""Wakes all that wait for changes; nothing is queued for them, each then reads what it has not seen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Broadcast:
 
     @contextmanager
     def subscribed(self) -> Iterator[asyncio.Event]:
-        """An event that is set whenever it rings; whoever waits clears it before looking for news."""
+        """An event that is set at every change; the waiting task clears it before it reads the changes."""
         event = asyncio.Event()
         self._listening.add(event)
         try:

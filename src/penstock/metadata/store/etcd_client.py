@@ -1,7 +1,6 @@
-"""Asks the members of an etcd: the next one when one is gone, within a bounded time, as the user we are.
+"""Asks the members of an etcd: the next one when one fails, within a bounded time, as the configured user.
 
-Every question demands that the member has a leader, so that a member that was cut off says so at once instead of
-letting us wait.
+Every request demands that the member has a leader, so that a disconnected member reports this at once instead of blocking.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Answer = TypeVar("Answer")
 
 
 class EtcdClient:
-    """Connections to all members, kept for the next question."""
+    """Connections to all members, kept for the next request."""
 
     def __init__(self, settings: EtcdSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.timeout_seconds = settings.timeout_seconds
@@ -126,7 +125,7 @@ class EtcdClient:
                 member, "/v3/maintenance/status", b"{}", StatusAnswer, CONNECT_SECONDS
             )
         except (RefusedError, TokenRefusedError):
-            return  # it answers, and it has a leader or would have said so
+            return  # it answers, and it would have reported a missing leader
         if not status.leader:
             raise NotDoneError("it has no leader")
 
@@ -137,7 +136,7 @@ class EtcdClient:
             raise StoreRefusedError(f"no member of etcd can be trusted ({said})")
 
     def demote(self, member: Endpoint) -> None:
-        """It did not answer, so that the others are asked first, and what it was connected by is let go."""
+        """It did not answer: the others are asked first, and its connection is closed."""
         if self._order[0] == member:
             self._order.append(self._order.pop(0))
         for connection in self._idle[member]:
@@ -145,7 +144,7 @@ class EtcdClient:
         self._idle[member].clear()
 
     def forget_token(self) -> None:
-        """Who we are is proven anew before the next question."""
+        """The client must authenticate again before the next request."""
         self._token = None
 
     async def pause(self, seconds: float) -> None:
@@ -154,7 +153,7 @@ class EtcdClient:
             refuse_closed()
 
     def close(self) -> None:
-        """Lets go of all connections; whoever waits for an answer waits no longer."""
+        """Closes all connections; waiting requests fail."""
         self.closed.set()
         for idle in self._idle.values():
             idle.clear()
@@ -162,7 +161,7 @@ class EtcdClient:
             connection.close()
 
     def unavailable(self, failures: dict[Endpoint, EtcdError]) -> StoreUnavailableError:
-        """Says what each member said."""
+        """An error with each member's answer."""
         said = "; ".join(f"{member}: {error}" for member, error in failures.items())
         return StoreUnavailableError(
             f"etcd did not answer within {self.timeout_seconds:g} s, try again ({said})"
@@ -265,7 +264,7 @@ class EtcdClient:
 
 
 def refuse_closed() -> NoReturn:
-    """What everybody is told who asks after the end."""
+    """The error after the end."""
     raise StoreUnavailableError("the metadata store is closed")
 
 

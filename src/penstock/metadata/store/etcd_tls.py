@@ -1,4 +1,4 @@
-"""The TLS context with which the members of an etcd are spoken to."""
+"""The TLS context for connections to the members of an etcd."""
 
 from __future__ import annotations
 
