@@ -1,4 +1,4 @@
-"""The job `dead-letters`: why messages die, by queue, reason, consumer and what consumers said, hour by hour."""
+"""The job `dead-letters`: why messages die, by queue, reason, consumer and consumers' errors, hour by hour."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def of_interest(rows: DataFrame) -> DataFrame:
 
 
 def deaths_explained(deaths: DataFrame, others: DataFrame) -> DataFrame:
-    """One row a dead message: with its last consumer, and the last error that was said of it."""
+    """One row for each dead message: with its last consumer, and its last error."""
     dead = select(
         f"""
         select * except (consumer, error, number), number as died, {_SEQUENCES} as sequence

@@ -61,7 +61,7 @@ PACKED = (
     column("told", "int64", "1: it was reported as lost or unsent already, or its beginning is unknown."),
     column("gone_us", "int64", "When its queue was first found to be gone, if it is."),
 )
-"""What is known of a message: sums, smallest and largest numbers, so that what is known now and what comes later add up."""
+"""The facts about a message: sums, minima and maxima, so that later facts can be added."""
 
 STATE = WarehouseTable(
     "ledger_state",

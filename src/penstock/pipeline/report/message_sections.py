@@ -1,4 +1,4 @@
-"""The parts of the report about messages: what became of them, why some died, and where it is getting full."""
+"""The parts of the report about messages: what happened to them, why some died, and which queues fill up."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def dead_letters_section(shelf: Shelf) -> Section:
 
 
 def capacity_section(shelf: Shelf) -> Section:
-    """What gets full when."""
+    """When which queue is full."""
     names = [
         "queue",
         "messages",

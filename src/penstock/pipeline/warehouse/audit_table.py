@@ -1,4 +1,4 @@
-"""The table `audit`: known to the job that fills it and to the search that reads it without Spark."""
+"""The table `audit`, for the job that fills it and for the search that reads it without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a job at a time in a warehouse on a local disk: a lock that goes with the process that holds it."""
+"""One run of a job at a time in a warehouse on a local disk: a lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobRunsError(PipelineError):
 
 @contextmanager
 def job_lock(local_root: str | None, job: str) -> Iterator[None]:
-    """Held inside; raises `JobRunsError` if somebody else holds it. Elsewhere than on a local disk nothing is locked."""
+    """Held inside; raises `JobRunsError` if another run holds it. Without a local disk nothing is locked."""
     if local_root is None:
         yield
         return
@@ -38,7 +38,7 @@ def job_lock(local_root: str | None, job: str) -> Iterator[None]:
 
 
 def _opened(local_root: str, job: str) -> IO[str]:
-    """The first that a run writes: whoever named a place where it cannot is told here, before anything is changed."""
+    """The first file that a run writes: a directory without write permission is reported here, before anything is changed."""
     directory = f"{local_root}/{places.LOCKS}"
     try:
         os.makedirs(directory, exist_ok=True)
