@@ -54,8 +54,8 @@ HINTS: dict[ErrorCode, str] = {
     ErrorCode.QUEUE_EXISTS: "`penstock queue show` shows its settings, `penstock queue alter` changes them.",
     ErrorCode.QUEUE_FULL: "Receive from it, or raise its limits with `penstock queue alter`.",
     ErrorCode.QUEUE_DAMAGED: "`penstock node show` names the file; the other queues are not affected.",
-    ErrorCode.OFFSET_GONE: "Read from `beginning`, which is where the log begins; a group goes on there after `penstock "
-    "group seek --to beginning`.",
+    ErrorCode.OFFSET_GONE: "Read from `beginning`, the first message of the log; move a group there with `penstock group "
+    "seek --to beginning`.",
     ErrorCode.NO_DEAD_LETTER_QUEUE: "`penstock queue alter --dead-letter-queue` gives it one.",
     ErrorCode.DISK_FULL: "Free space on the server's disk; sends then continue automatically.",
 }

@@ -76,7 +76,7 @@ def _server(data: Path) -> Iterator[str]:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise PipelineError("`penstock serve` did not start here, and says above why")
+                raise PipelineError("`penstock serve` did not start; its error is above")
             yield msgspec.json.decode(line)["url"]
         finally:
             process.terminate()

@@ -129,7 +129,7 @@ class ClientHandshake:
         try:
             self._server_nonce = _read_challenge(head).nonce
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise HandshakeError(f"what listens there is no {self._service} of a Penstock cluster") from None
+            raise HandshakeError(f"the server there is not a {self._service} of a Penstock cluster") from None
         _check_nonce(self._server_nonce)
         return _encode(Proof(self._nonce, self._proof("client"), self._place))
 

@@ -83,7 +83,7 @@ class TicketDesk:
     def check(self, ticket: Buffer, now_ms: int) -> ReadTicket:
         """The contents of a ticket; raises `TicketError`. Nothing of it is trusted before its seal is verified."""
         if not TICKET_BYTES <= len(ticket) <= TICKET_BYTES + HOLDER_BYTES:
-            raise TicketError("what it shows is no ticket")
+            raise TicketError("its first frame is not a ticket")
         given = bytes(ticket)
         claims = given[:-_SEAL_BYTES]
         if not hmac.compare_digest(given[-_SEAL_BYTES:], self._seal(claims)):

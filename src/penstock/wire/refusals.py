@@ -25,4 +25,4 @@ def error_of(answer: Failed) -> PenstockError:
 
 def hello_first() -> PenstockError:
     """A client asks for something before it has greeted the server."""
-    return PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+    return PenstockError(ErrorCode.BAD_REQUEST, "send Hello first")

@@ -297,7 +297,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
         {
             "sqs": f"{plan.sqs_url}  (any credentials until there are users)",
             "native": plan.native_url,
-            "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
+            "balancer": f"{plan.page_url}  (status of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
             **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),

@@ -346,7 +346,7 @@ def _say_end(
     )
     text = f"{job.name}: {rows} in {batches}, {seconds:,.1f} s"
     if progress.repeated:
-        again = counted(progress.repeated, "row came again and was", "rows came again and were")
+        again = counted(progress.repeated, "row was repeated and was", "rows were repeated and were")
         text += f"; {again} counted once"
     print_line(text, "green")
     if progress.missing:

@@ -19,7 +19,7 @@ class Failure(Enum):
 
     NOT_DONE = "certainly nothing was done"
     STRANGER = "it does not trust this process, or this process does not trust it"
-    PERHAPS_DONE = "nobody knows whether it was done"
+    PERHAPS_DONE = "the outcome is unknown"
     WITHOUT_STORE = "it is there and its store is not"
 
 
@@ -42,7 +42,7 @@ class End(Enum):
     OUT_OF_TIME = "no server answered in time"
     REFUSED = "all servers refuse this process, and always will"
     NO_STORE = "all servers are there and none has its store"
-    UNCERTAIN = "nobody knows whether it was done, and it may not be done twice"
+    UNCERTAIN = "the outcome is unknown, and it must not be done twice"
 
 
 Move = Try | Rest | End

@@ -152,7 +152,11 @@ class ServerConnection:
             for frame in frames:
                 self._take(frame)
         except msgspec.MsgspecError as error:
-            connection.abort(ConnectionError(f"what answered is no metadata server of this cluster: {error}"))
+            connection.abort(
+                ConnectionError(
+                    f"the server at this address is not a metadata server of this cluster: {error}"
+                )
+            )
 
     def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
         """Nothing more comes."""
@@ -193,7 +197,7 @@ class ServerConnection:
             case Sign.PROBE:
                 self._send(0, Ping(), b"")
             case Sign.GIVE_UP:
-                self.close(f"the server said nothing for {(PINGS + 2) * PING_SECONDS:g} s")
+                self.close(f"the server sent nothing for {(PINGS + 2) * PING_SECONDS:g} s")
                 return
             case Sign.LIVES:
                 pass
@@ -215,7 +219,7 @@ async def connect(
             await connection.greet()
     except TimeoutError as error:
         connection.close()
-        silent = " (it says nothing; does it expect TLS?)" if reached else ""
+        silent = " (it sends nothing; does it expect TLS?)" if reached else ""
         raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s{silent}") from error
     except HandshakeError as error:
         connection.close()

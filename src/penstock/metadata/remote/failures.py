@@ -69,7 +69,7 @@ def raise_failed(failed: Failed) -> NoReturn:
 def uncertain(error: Exception) -> StoreUnavailableError:
     """The error for a write with an unknown outcome."""
     return StoreUnavailableError(
-        f"no metadata server said whether the change was made; look, and try again if it was not ({error})"
+        f"no metadata server confirmed the change; check whether it was made, and try again if not ({error})"
     )
 
 

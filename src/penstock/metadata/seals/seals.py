@@ -59,7 +59,7 @@ class Sealer:
     def seal(self, place: str, document: bytes) -> bytes:
         """The document, a JSON object with a field at least, with its seal; `place` is the key that it is put under."""
         if not document.endswith(b"}") or len(document) < len(b'{"":0}'):
-            raise ValueError(f"what is put under {place} is not a document that can be sealed")
+            raise ValueError(f"the value for {place} is not a document that can be sealed")
         return document[:-1] + b',"seal":"' + self._mark(place, document) + b'"}'
 
     def open(self, place: str, sealed: bytes) -> bytes:

@@ -205,7 +205,7 @@ class ClientConnection(asyncio.Protocol):
         if not isinstance(request, Hello):
             raise HandshakeError("a connection begins with a hello")
         if request.version != PROTOCOL_VERSION:
-            said = f"this metadata server speaks version {PROTOCOL_VERSION}, not {request.version}"
+            said = f"this metadata server uses version {PROTOCOL_VERSION}, not {request.version}"
             self._say(request_id, Failed("not-done", said))
             return
         self._greeted = True

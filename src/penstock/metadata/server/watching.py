@@ -38,7 +38,7 @@ class Watching:
                 broadcast.clear()
                 if not follower.following:
                     raise StoreUnavailableError(
-                        "this metadata server does not hear from the store, try another"
+                        "this metadata server receives no changes from the store; try another"
                     )
                 news = follower.changes.news(prefix, after)
                 if news is None:

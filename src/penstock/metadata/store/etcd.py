@@ -194,7 +194,7 @@ class EtcdStore:
 
     def _uncertain(self, error: PerhapsDoneError) -> StoreUnavailableError:
         return StoreUnavailableError(
-            f"etcd did not say whether the change was made; look, and try again if it was not ({error})"
+            f"etcd did not confirm the change; check whether it was made, and try again if not ({error})"
         )
 
     def _key(self, key: str) -> bytes:

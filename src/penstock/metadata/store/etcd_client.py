@@ -209,7 +209,7 @@ class EtcdClient:
         try:
             return decode(answer, kind)
         except msgspec.MsgspecError as error:
-            raise PerhapsDoneError(f"what answered is no etcd ({error})") from error
+            raise PerhapsDoneError(f"the server at this address is not etcd ({error})") from error
 
     async def _connect(self, member: Endpoint) -> HttpConnection:
         idle = self._idle[member]

@@ -110,7 +110,7 @@ class HttpConnection:
             self._answered = True
             return int(status)
         except (ValueError, asyncio.LimitOverrunError) as error:
-            raise BadHttpError(f"what answered is no etcd ({error!r})") from error
+            raise BadHttpError(f"the server at this address is not etcd ({error!r})") from error
 
     async def _part(self) -> bytes:
         """Some of the body; nothing at its end."""
@@ -137,4 +137,4 @@ class HttpConnection:
         except asyncio.IncompleteReadError as error:
             raise BadHttpError("the connection was closed in the middle of an answer") from error
         except (ValueError, asyncio.LimitOverrunError) as error:
-            raise BadHttpError(f"what answered is no etcd ({error!r})") from error
+            raise BadHttpError(f"the server at this address is not etcd ({error!r})") from error

@@ -137,7 +137,7 @@ class EtcdWatch:
         try:
             said = decode(line, Streamed[WatchAnswer])
         except msgspec.MsgspecError as error:
-            raise PerhapsDoneError(f"what answered is no etcd ({error})") from error
+            raise PerhapsDoneError(f"the server at this address is not etcd ({error})") from error
         if said.result is None:
             raise meaning(200, Problem.of_stream(said.error))
         return said.result

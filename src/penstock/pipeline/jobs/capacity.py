@@ -26,7 +26,7 @@ _COUNTS = (
 )
 PARTS = WarehouseTable(
     "capacity_parts",
-    "What came and went by minute, as batches brought it: the same minute may stand here several times, and adds up.",
+    "Arrivals and departures by minute, one row for each batch: a minute may have several rows, which are added.",
     "batches",
     (
         column("minute", "timestamp", "The minute, by its beginning."),
@@ -37,7 +37,7 @@ PARTS = WarehouseTable(
 )
 HOURS = WarehouseTable(
     "capacity_hours",
-    "What came and went by hour and queue.",
+    "Arrivals and departures by hour and queue.",
     "days",
     (
         column("hour", "timestamp", "The hour, by its beginning."),
@@ -67,14 +67,14 @@ CAPACITY = WarehouseTable(
         column(
             "limit",
             "string",
-            "What is reached first: max-messages, max-bytes, retention, disk (by the growth of followed queues alone); "
-            "empty: nothing.",
+            "The limit that is reached first: max-messages, max-bytes, retention, disk (by the growth of queues with a "
+            "lifecycle log only); empty: none.",
         ),
         column("fill", "double", "How much of that is used, from 0 to 1."),
         column(
             "full_at",
             "timestamp",
-            "When 80 % of it are used, if it goes on so; null: never, or where growth is null, not known.",
+            "When 80 % of it will be used at this rate; null: never, or unknown if growth is null.",
         ),
         column("peak_per_second", "double", "Messages a second in the busiest minute; null: not known."),
         column("partitions", "int32", "How many partitions it has."),

@@ -69,7 +69,7 @@ def delivered_after_end() -> Check:
 
 def unsent() -> Check:
     """Something happened to it, but no row says that it was ever sent."""
-    text = "'there are changes of it, but none says that it was sent, arrived or stood there'"
+    text = "'it has changes, but none says that it was sent, arrived or was in a census'"
     return Check("unsent", "begins = 0 and told = 0", number_of("last"), text)
 
 

@@ -111,9 +111,9 @@ def gap_findings(rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
 _PLACE_OF_ROWS = ", ".join(f"rows.{name}" for name in KEYS[:-1])
 _MISSING = """case
                 when gap_start = gap_end
-                    then 'change ' || gap_start || ' never reached this job, so what it said is not known'
+                    then 'change ' || gap_start || ' never reached this job, so its contents are unknown'
                 else (gap_end - gap_start + 1) || ' changes, ' || gap_start || ' to ' || gap_end
-                    || ', never reached this job, so what they said is not known'
+                    || ', never reached this job, so their contents are unknown'
             end"""
 """The missing rows. With `before` and `after`, the last message that began before the gap and the first that began after it:"""
 _BEGUN = f"""case

@@ -91,7 +91,7 @@ def gone_findings(known: DataFrame) -> DataFrame:
             cast(null as string) as message_id,
             max({number_of("last")}) as number,
             timestamp_micros(max(greatest(began_us, leased_us))) as time,
-            'the queue is gone, and rows about its end never came: nobody knows how ' || count(*)
+            'the queue is gone, and rows about its end never came: it is unknown how ' || count(*)
                 || ' messages ended that were there, ' || min(known.sequence) || ' to ' || max(known.sequence) as explanation
         from {{known}} as known
         where gone and told = 0

@@ -28,7 +28,7 @@ _KEY_COLUMNS = (
     column("account", "string", "The account that asked."),
     column("user", "string", "The user; empty: unknown."),
     column("queue", "string", "The queue's ARN; empty for an action on no queue."),
-    column("action", "string", "What was asked for, such as SendMessage."),
+    column("action", "string", "The requested action, such as SendMessage."),
 )
 _SUM_COLUMNS = (
     column("requests", "int64", "Requests with any result."),
@@ -44,7 +44,7 @@ _SUMS = tuple(one.name for one in _SUM_COLUMNS[:-1])
 
 PARTS = WarehouseTable(
     "usage_parts",
-    "Sums by minute, as batches brought them: the same minute may stand here several times, and adds up.",
+    "Sums by minute, one row for each batch: a minute may have several rows, which are added.",
     "batches",
     (
         column("minute", "timestamp", "The minute in which the requests came."),

@@ -39,7 +39,7 @@ def ledger_section(shelf: Shelf) -> Section:
         ]
     )
     if findings.total:
-        html += '<p class="bad">Promises that were not kept, or that nobody can vouch for:</p>'
+        html += '<p class="bad">Promises that were broken, or that cannot be verified:</p>'
         html += text_table(
             ["kind", "queue", "partition", "sequence", "message", "what is wrong"],
             [

@@ -114,12 +114,12 @@ def explanation(error: PenstockError, target: Target) -> str:
             )
         case ErrorCode.UNAUTHENTICATED:
             return (
-                f"{where} does not let Spark in: {error.message.partition(': ')[0]}. Set the options accessKey and "
+                f"{where} refuses Spark: {error.message.partition(': ')[0]}. Set the options accessKey and "
                 "secretKey to the access key of a user, or PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY where the driver "
                 "runs"
                 if target.credentials is None
-                else f"{where} does not let Spark in: access key {target.credentials.access_key!r} is not one that it "
-                "takes, or its secret is another"
+                else f"{where} refuses Spark: access key {target.credentials.access_key!r} does not exist "
+                "there, or its secret is wrong"
             )
         case ErrorCode.ACCESS_DENIED:
             return (

@@ -47,7 +47,7 @@ class PenstockDataSource(DataSource):
         own = self.schema()
         if [(one.name, one.dataType) for one in schema] != [(one.name, one.dataType) for one in own]:
             raise PipelineError(
-                f"what Penstock gives Spark has the columns {', '.join(own.fieldNames())}: leave .schema(…) out, and choose "
+                f"Penstock's source has the columns {', '.join(own.fieldNames())}: omit .schema(…), and choose "
                 "columns with select"
             )
         return schema

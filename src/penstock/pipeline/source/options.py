@@ -209,7 +209,7 @@ def _check_name(name: str, use: Use) -> None:
         raise PipelineError(f"option {option.name} is for {' and '.join(option.uses)}, not for {use}")
     if any(part in name for part in ("secret", "password", "token", "credential", "accesskey", "access_key")):
         raise PipelineError(
-            f"there is no option {name}: who reads or writes is said with accessKey and secretKey, or by the environment of "
+            f"there is no option {name}: give the credentials with accessKey and secretKey, or in the environment of "
             "the driver (PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY)"
         )
     near = difflib.get_close_matches(name, _BY_LOWER, 1)
@@ -221,7 +221,7 @@ def _check_name(name: str, use: Use) -> None:
 def _checked(url: str) -> str:
     if "@" in url:  # never shown: the part before it is meant to be secret
         raise PipelineError(
-            "option endpoint has a user in it: write HOST:PORT, and say who you are with accessKey and secretKey"
+            "option endpoint contains a user: write HOST:PORT, and give the credentials with accessKey and secretKey"
         )
     try:
         parse_address(url)

@@ -163,7 +163,7 @@ class _GreetingListener:
             at_once if tls is not None else PASSED_ON_AT_ONCE
         )
         self._bad = BadConnections(logger)
-        self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
+        self._accepting = asyncio.create_task(self._accept(), name=f"listener of {service}")
         # Not before it has ended, or the loop would use a file descriptor that is another file by then.
         self._accepting.add_done_callback(lambda _: listener.close())
 

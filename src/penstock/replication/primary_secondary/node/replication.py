@@ -140,7 +140,7 @@ class Replication:
 
     def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: its primary stops leading it, and gets the whole state from the next primary."""
-        self._happened(partition_id, Event.DAMAGED, "what this node has of it is damaged")
+        self._happened(partition_id, Event.DAMAGED, "this node's data of it is damaged")
         followed = self.follower.partitions.get(partition_id)
         if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
             followed.forget_image()
