@@ -7,7 +7,7 @@
 The client is imported when one of its names is first used, so that `import penstock` costs next to nothing.
 """
 
-TYPE_CHECKING = False  # what type checkers take for true, without the cost of importing `typing`
+TYPE_CHECKING = False  # type checkers take it for true, without the cost of importing `typing`
 if TYPE_CHECKING:
     from penstock.client import (
         BatchConsumer,

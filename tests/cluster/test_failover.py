@@ -133,7 +133,7 @@ def test_where_all_replicas_are_empty_an_operator_can_give_up_what_they_had() ->
     cluster.say(first, **{f"p{partition}": Position(1, 0, 0, fit=False)})
     cluster.say(second, **{f"p{partition}": Position(1, 1, 9, fit=False)})  # it is damaged
     (change,) = cluster.manage()
-    assert "allow an unclean election" in change.reason
+    assert "permit an unclean election" in change.reason
     cluster.allow_unclean(partition, epoch=1)
     cluster.manage()
     after = cluster.entry(partition)
@@ -152,7 +152,7 @@ def test_nobody_out_of_sync_is_elected_until_an_operator_says_so() -> None:
     cluster.say(second, **{f"p{partition}": Position(1, 1, 12)})
     (change,) = cluster.manage()
     assert cluster.entry(partition).epoch == 1
-    assert "allow an unclean election" in change.reason
+    assert "permit an unclean election" in change.reason
     assert cluster.decide() == [], "it is said once"
 
     cluster.allow_unclean(partition, epoch=7)
@@ -161,7 +161,7 @@ def test_nobody_out_of_sync_is_elected_until_an_operator_says_so() -> None:
     cluster.manage()
     after = cluster.entry(partition)
     assert (after.primary, after.epoch, after.in_sync) == (second, 2, [second])
-    assert "what it lacks is lost" in after.reason
+    assert "records that it lacks are lost" in after.reason
     assert after.unclean == 2, "numbers that it does not know of are left out"
     (taken_away,) = cluster.manage()
     assert (taken_away.key, taken_away.entry) == (layout.unclean_key(partition), None)
@@ -210,7 +210,7 @@ def test_who_was_in_sync_before_leads_where_the_new_primary_lost_its_disk_before
     cluster.manage()
     waiting = cluster.entry(partition)
     assert waiting.primary == heir
-    assert f"of those in sync ({heir}, {old}) none is alive and well" in waiting.reason
+    assert f"of those in sync ({heir}, {old}) none is alive and undamaged" in waiting.reason
     assert f"elect orders --partition {waiting.ordinal} --unclean" in waiting.reason
     cluster.start(old)
     cluster.say(old, **{f"p{partition}": Position(2, 1, 10)})
@@ -236,7 +236,7 @@ def test_once_the_new_primary_served_nobody_goes_back_behind_it() -> None:
     cluster.say(old, **{f"p{partition}": Position(2, 1, 10)})
     cluster.manage()
     assert cluster.entry(partition).primary == heir, "it may have acknowledged what the old one lacks"
-    assert "none is alive and well" in cluster.entry(partition).reason
+    assert "none is alive and undamaged" in cluster.entry(partition).reason
 
 
 def test_two_primaries_that_never_served_are_gone_back_behind_too() -> None:

@@ -73,11 +73,11 @@ async def test_a_creation_whose_answer_is_lost_is_not_tried_again(etcd: EtcdServ
     async with wired(etcd) as (store, straight, wire):
         for moment, there in (("before", False), ("after", True)):
             wire.cut = [moment]
-            with pytest.raises(StoreUnavailableError, match="did not say whether"):
+            with pytest.raises(StoreUnavailableError, match="did not confirm the change"):
                 await store.put(moment, b"x", ABSENT)
             assert (await straight.get(moment) is not None) == there
             wire.cut = [moment]
-            with pytest.raises(StoreUnavailableError, match="did not say whether"):
+            with pytest.raises(StoreUnavailableError, match="did not confirm the change"):
                 await store.put(f"blindly {moment}", b"x")
             assert (await straight.get(f"blindly {moment}") is not None) == there
 
@@ -99,7 +99,7 @@ async def test_a_conditional_write_whose_answer_is_lost_is_never_called_a_confli
     async with wired(etcd) as (store, straight, wire):
         first = await store.put("a", b"1", ABSENT)
         wire.cut = ["after"]
-        with pytest.raises(StoreUnavailableError, match="did not say whether"):
+        with pytest.raises(StoreUnavailableError, match="did not confirm the change"):
             await store.put("a", b"2", first)
         entry = await straight.get("a")
         assert entry is not None

@@ -105,7 +105,7 @@ async def test_servers_are_killed_until_one_is_left(servers: MetadataProcesses) 
             for key, version in writer.acknowledged.items():
                 assert await store.look_up(key) == (key, b"x", version)
         assert len(writer.failed) <= 4, "only what was under way when a server died"
-        assert all("look, and try again" in said for said in writer.failed)
+        assert all("check whether it was made, and try again" in said for said in writer.failed)
         await store.put("killed/last", b"")
         versions = {change.key: change.version for change in await hearing}
         assert writer.acknowledged.items() <= versions.items()

@@ -96,7 +96,7 @@ def test_plans_show_no_option_and_errors_no_secret(
     given = {"endpoint": f"penstock://me:hunter2@{broker.endpoint}", "queue": queue.name}
     with pytest.raises(Exception, match="PipelineError") as caught:
         spark.read.format("penstock").options(**given).load().collect()
-    assert "say who you are with accessKey and secretKey" in (reason_of(caught.value) or "")
+    assert "give the credentials with accessKey and secretKey" in (reason_of(caught.value) or "")
     assert "hunter2" not in str(caught.value)
     with pytest.raises(Exception, match="PipelineError") as refused:
         broker.read(spark, queue.name, password="hunter2").collect()

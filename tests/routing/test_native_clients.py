@@ -125,4 +125,4 @@ def test_nothing_is_done_for_who_did_not_say_hello() -> None:
     front_end.clients.connected(2)
     front_end.clients.take(2, 1, messages.Receive(7, 10), memoryview(b""))
     assert front_end.asked == []
-    assert front_end.told[-1] == (1, messages.Failed(ErrorCode.BAD_REQUEST, "say hello first"))
+    assert front_end.told[-1] == (1, messages.Failed(ErrorCode.BAD_REQUEST, "send Hello first"))

@@ -1,1 +1,1 @@
-"""The command line: one file a command or group of commands. It asks the server and shows; it decides nothing."""
+"""The command line: one file for each command or group of commands. It asks the server and prints; it decides nothing."""

@@ -1,4 +1,4 @@
-"""Asks a server from a command: connects, does the work, and says so at once when nobody answers."""
+"""Asks a server for a command: connects, does the work, and fails at once when no server answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _ask(url: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
         await _knock(url)
         async with connecting as client:
             return await work(client)
-    # Who knocks at TLS and leaves is a warning in the server's log.
+    # A connection without a handshake is a warning in the log of a server with TLS.
     client = await connecting.connect(CONNECT_SECONDS, once=True)
     try:
         return await work(client)
@@ -37,7 +37,7 @@ async def _ask(url: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
 
 
 async def _knock(url: str) -> None:
-    """The client would go on trying; a person at a prompt wants to know now."""
+    """The client would continue to try; a person at a prompt wants to know at once."""
     address = parse_address(url)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):

@@ -1,4 +1,4 @@
-"""Asks a person before something is lost that cannot come back."""
+"""Asks a person before an irreversible loss."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def at_stake(statistics: QueueStatistics) -> int:
-    """How many messages are lost with what is in a queue and in its log; what waits may be in both."""
+    """How many messages are lost with a queue and its log; waiting ones may be in both."""
     waiting = statistics.ready + statistics.leased + statistics.delayed + statistics.held
     return max(waiting, statistics.log_messages)
 
 
 def confirm_loss(question: str) -> None:
-    """Returns on yes; raises where the answer is no or nobody is there to ask."""
+    """Returns on yes; raises if the answer is no or there is no terminal."""
     if not sys.stdin.isatty():
         raise CommandError(f"{question.rstrip('?')}: add --yes to do it without being asked", USAGE)
     if not typer.confirm(question, err=True):

@@ -46,7 +46,7 @@ CODES: dict[ErrorCode, int] = {
     ErrorCode.SHUTTING_DOWN: REFUSED,
     ErrorCode.UNREACHABLE: UNREACHABLE,
 }
-"""Exit codes of errors; of those that are not named here `exit_code` tells."""
+"""Exit codes of errors; `exit_code` has those of the others."""
 
 HINTS: dict[ErrorCode, str] = {
     ErrorCode.QUEUE_NOT_FOUND: "`penstock queue list` shows the queues there are.",
@@ -54,8 +54,8 @@ HINTS: dict[ErrorCode, str] = {
     ErrorCode.QUEUE_EXISTS: "`penstock queue show` shows its settings, `penstock queue alter` changes them.",
     ErrorCode.QUEUE_FULL: "Receive from it, or raise its limits with `penstock queue alter`.",
     ErrorCode.QUEUE_DAMAGED: "`penstock node show` names the file; the other queues are not affected.",
-    ErrorCode.OFFSET_GONE: "Read from `beginning`, which is where the log begins; a group goes on there after `penstock "
-    "group seek --to beginning`.",
+    ErrorCode.OFFSET_GONE: "Read from `beginning`, the first message of the log; move a group there with `penstock group "
+    "seek --to beginning`.",
     ErrorCode.NO_DEAD_LETTER_QUEUE: "`penstock queue alter --dead-letter-queue` gives it one.",
     ErrorCode.DISK_FULL: "Free space on the server's disk; sends then continue automatically.",
 }
@@ -67,7 +67,7 @@ Result = TypeVar("Result")
 
 
 class CommandError(Exception):
-    """Something a command finds wrong by itself."""
+    """An error that a command itself finds."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
@@ -86,7 +86,7 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
 
 
 def reported(command: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Turns whatever a command runs into into a sentence and an exit code."""
+    """Turns every error of a command into a sentence and an exit code."""
 
     @functools.wraps(command)
     def guarded(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
@@ -103,7 +103,7 @@ def reported(command: Callable[Arguments, Result]) -> Callable[Arguments, Result
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read our output has had enough. Python would complain once more when it flushes at exit.
+            # The reader of our output has closed it. Python would report this again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except (typer.Exit, typer.Abort, typer.TyperException):

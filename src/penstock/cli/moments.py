@@ -1,4 +1,4 @@
-"""Moments as people write them: so long ago, or a time."""
+"""Points in time as users write them: a duration ago, or a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def moment_of(text: str, option: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        moment.astimezone(UTC)  # as everybody will write it who compares it
+        moment.astimezone(UTC)  # in the usual form, for comparison
         return moment
     except OverflowError:
         raise _too_far(text, option) from None

@@ -1,6 +1,6 @@
-"""What commands print: for people with rich, plain where nobody looks, one JSON object a line with `--json`.
+"""The output of commands: with rich on a terminal, plain elsewhere, one JSON object a line with `--json`.
 
-Bodies, names and attributes come from anybody: nothing of them may reach a terminal as a control sequence.
+Bodies, names and attributes may come from anyone: none of them may reach a terminal as a control sequence.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PLAIN_WIDTH = 10_000
 
 
 def console() -> Console:
-    """Where results go; plain text where it is not a terminal."""
+    """The output for results; plain text if it is not a terminal."""
     return _console(stderr=False)
 
 
 def error_console() -> Console:
-    """Where errors, progress and hints go."""
+    """The output for errors, progress and hints."""
     return _console(stderr=True)
 
 
@@ -39,7 +39,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_json(value: object) -> None:
-    """One object, one line, at once: whoever reads the other end of a pipe need not wait."""
+    """One object, one line, flushed at once, so that the reader of a pipe need not wait."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
@@ -50,7 +50,7 @@ def print_line(text: str, style: str | None = None) -> None:
 
 
 def print_hint(text: str) -> None:
-    """What a person may want to do next; only where a person looks."""
+    """Suggests the next command; only on a terminal."""
     if sys.stderr.isatty():
         error_console().print(text, style="dim", markup=False)
 

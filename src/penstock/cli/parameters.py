@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and how their values are read."""
+"""Options and arguments that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.config.units import parse_duration_ms, parse_size_bytes
 
 DEFAULT_URL = "penstock://127.0.0.1:9326"
 NO_VALUE = "none"
-"""What a person writes to lift a limit."""
+"""The value that removes a limit."""
 
 
 def duration_seconds(text: str) -> float:

@@ -1,4 +1,4 @@
-"""A progress bar on the error output, where a person looks; nothing elsewhere."""
+"""A progress bar on the error output, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penstock.cli.output import error_console
 
 
 class Show(Protocol):
-    """Shows how much is done, and a few words about it."""
+    """Shows the progress, and a few words about it."""
 
     def __call__(self, done: int, note: str = "") -> None: ...
 
 
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Show]:
-    """Shows how far a long work is; the function takes what is done so far. `total` None: nobody knows."""
+    """Shows the progress of a long operation; the function takes the amount that is done. `total` None: unknown."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     target = error_console()

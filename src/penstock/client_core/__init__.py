@@ -1,4 +1,5 @@
-"""What a client decides, as synchronous machines: time and dice are arguments, and nothing here touches a socket.
+"""The decisions of a client, as synchronous state machines: time and random numbers are arguments, and nothing here uses a
+socket.
 
 The asyncio client (`penstock.client`) runs these over TCP, and the simulation over its network.
 """

@@ -1,4 +1,4 @@
-"""How long a client waits between attempts, to connect or within a limit."""
+"""How long a client waits between attempts to connect, or when a limit refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that wait for an answer, and subscriptions: what every kind of them has, whoever runs the link."""
+"""Requests that wait for an answer, and subscriptions: the interface that the link needs of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THROTTLED = frozenset({ErrorCode.THROTTLED})
 
 
 class Unanswered(PenstockError):
-    """The link gives a request up: no server has answered it. A front end that says so of a node says it otherwise."""
+    """The link gives a request up: no server has answered it. A front end that reports this about a node uses another text."""
 
     def __init__(self, why: str) -> None:
         super().__init__(ErrorCode.UNREACHABLE, f"{why}. The request may or may not have been carried out")
@@ -41,7 +41,7 @@ class Call(ABC):
         """Since it was refused so."""
 
     def request(self) -> Request:
-        """What is sent, now or again."""
+        """The request to send, now or again."""
         assert self.message is not None  # a call is given its message when it is started
         return self.message
 
@@ -58,7 +58,7 @@ class Call(ABC):
         self.fail(error)
 
     def abandoned(self) -> bool:
-        """Whether nobody waits for the answer any more, so that it need not be asked again."""
+        """Whether the caller no longer waits, so that the request need not be sent again."""
         return False
 
     def dropped(self) -> None:  # noqa: B027  # most calls leave nothing behind
@@ -78,7 +78,7 @@ class Stream(ABC):
 
     @abstractmethod
     def opening(self) -> Subscribe:
-        """What to ask for on a new connection, given what has arrived so far."""
+        """The request for a new connection, given what has arrived so far."""
 
     @abstractmethod
     def delivered(self, delivery: Delivery, body: memoryview) -> None:

@@ -1,10 +1,10 @@
-"""A subscription's credit: how many messages a server may send ahead, and which of those are still worth handing out."""
+"""A subscription's credit: how many messages a server may send ahead, and which of those are still valid."""
 
 from __future__ import annotations
 
 
 class Credit:
-    """How much of its credit a subscription has used, given a bound on what waits at the client."""
+    """How much of its credit a subscription has used, with a limit for messages that wait at the client."""
 
     __slots__ = ("_credit", "_handed_out", "buffered", "lease_seconds")
 

@@ -1,7 +1,7 @@
 """Which of several endpoints is tried when, and for how long.
 
-All are tried once and quickly before any is waited for, so that one that is dead (a host that is gone answers nothing, not even
-that it refuses) costs a second and not the whole timeout. Then they are tried again, more and more patiently.
+All are tried once and quickly before the client waits for any of them. So a dead one (a host that is gone does not even
+refuse) costs a second and not the whole timeout. Then they are tried again, with longer and longer timeouts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FailedAttempt(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Endpoints to try one after the other, by their places in the list."""
+    """Endpoints to try one after the other, by their positions in the list."""
 
     places: list[int]
     seconds: float
@@ -41,8 +41,9 @@ class Round(NamedTuple):
 
 
 class EndpointSearch:
-    """The search for one endpoint that answers. All of it takes about `seconds`. Without `patience` only those are asked again that
-    were silent: a person at a prompt wants to know at once that nothing listens there."""
+    """The search for one endpoint that answers. It takes about `seconds`. Without `patience` only silent endpoints are tried
+    again: a person at a prompt wants to know at once that no server listens there.
+    """
 
     def __init__(self, count: int, seconds: float, now: float, *, patience: bool) -> None:
         self._refusals: list[FailedAttempt | None] = [None] * count
@@ -52,7 +53,7 @@ class EndpointSearch:
         self._first = True
 
     def next_round(self, now: float) -> Round | None:
-        """What to try next; None: the search is over."""
+        """The next endpoints to try; None: the search is over."""
         asked = [place for place, refusal in enumerate(self._refusals) if self._is_worth_asking(refusal)]
         left = self._ends - now
         if not asked or (not self._first and left < LEAST_SECONDS):

@@ -1,7 +1,7 @@
-"""How a producer gathers messages into batches, how many batches it keeps on their way, and what it holds back.
+"""How a producer gathers messages into batches, how many batches it sends at once, and what it holds back.
 
-It holds no more than `in_flight` batches and `in_flight_bytes` that the server has not answered, plus the batch being
-gathered. What fails is kept until somebody is told.
+It holds at most `in_flight` batches and `in_flight_bytes` that the server has not answered, plus the batch being gathered.
+Failures are kept until they are reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GatheredBatch(SenderBatch):
 
 
 class FailedBatch(NamedTuple):
-    """Messages that were not stored, and why."""
+    """Messages that were not stored, and the reason."""
 
     error: PenstockError
     messages: list[Any]
@@ -41,7 +41,7 @@ Batch = TypeVar("Batch", bound=GatheredBatch)
 
 
 class Gathering(ABC, Generic[Batch]):
-    """The state of a producer. A runtime gives it batches to fill, a timer, and a way to the queue."""
+    """The state of a producer. A runtime gives it batches to fill, a timer, and a sender to the queue."""
 
     __slots__ = (
         "_backlog",
@@ -75,7 +75,7 @@ class Gathering(ABC, Generic[Batch]):
         self._timer_is_set = False
         self._closed = False
         self._held = False
-        """Whether whoever sends has to wait, or to be told something, first."""
+        """Whether senders must first wait, or get a report of a failure."""
 
     # -- what a runtime does ---------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Gathering(ABC, Generic[Batch]):
 
     @abstractmethod
     def _admit(self) -> None:
-        """Whoever waits looks again whether it may send, or has to be told something."""
+        """Waiting senders check again whether they may send, or must get a report."""
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -179,13 +179,13 @@ class Gathering(ABC, Generic[Batch]):
         )
 
     def _fail_backlog(self, error: PenstockError) -> None:
-        """What waits cannot be sent."""
+        """Waiting batches cannot be sent."""
         failed, self._backlog = self._backlog, deque()
         for batch in failed:
             batch.give_up(error)
 
     def _finished(self, batch: Batch) -> None:
-        """A batch is stored, or has failed for good."""
+        """A batch is stored, or has failed permanently."""
         if batch in self._flying:
             del self._flying[batch]
             self._flying_bytes -= batch.bytes
@@ -200,7 +200,7 @@ class Gathering(ABC, Generic[Batch]):
             self._admit()
 
     def take_failures(self) -> list[FailedBatch]:
-        """What failed since somebody was last told, and forgets it."""
+        """Returns and forgets the failures since the last report."""
         failures, self._failures = self._failures, []
         self._hold()
         return failures

@@ -1,4 +1,4 @@
-"""The lease of a delivery as its holder knows it: the token, the messages, and which of them are settled."""
+"""The lease of a delivery at the client: the token, the messages, and which of them are settled."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Lease:
         return runs
 
     def receipt(self) -> Receipt | None:
-        """What settles all that is open; None when nothing is."""
+        """The receipt for all messages that are not settled; None if there are none."""
         runs = self.open_runs()
         return Receipt(self.token, runs) if runs else None
 
     def close(self, sequences: Iterable[int]) -> None:
-        """The messages are settled, or somebody else's by now."""
+        """The messages are settled, or their lease has ended."""
         self._settled.update(sequences)
 
     def close_runs(self, runs: Runs) -> None:

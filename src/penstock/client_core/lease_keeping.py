@@ -1,4 +1,4 @@
-"""When leases are extended while they are needed: of messages that are being worked on, and of members of groups of readers."""
+"""When leases are extended: of messages that are being worked on, and of group members."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ BEATS_PER_LEASE = 3
 STAND_BY_SECONDS = 1.0
 """How often a member without a share asks whether there is one for it, at least."""
 ASKS_PER_SECOND = 16
-"""What a member asks that stands by at many partitions."""
+"""The maximum rate of requests of a member that stands by at many partitions."""
 
 
 def next_beat_seconds(lease_ms: int, partitions: int, *, has_share: bool) -> float:
-    """When a member of a group of readers says again that it lives; one that stands by also asks whether it has a share."""
+    """When a group member renews its lease; one that stands by also asks whether it has an assignment."""
     renewal = lease_ms / 1000 / BEATS_PER_LEASE
     return renewal if has_share else min(renewal, max(STAND_BY_SECONDS, partitions / ASKS_PER_SECOND))
 
 
 class KeptLease(Protocol):
-    """What is asked of a lease."""
+    """The interface of a lease."""
 
     @property
     def arrived(self) -> float:
@@ -36,7 +36,7 @@ Lease = TypeVar("Lease", bound=KeptLease)
 
 
 class LeaseKeeping:
-    """The beats of one consumer: they go on for as long as a lease has messages that are not settled."""
+    """The renewals of one consumer: they continue as long as a lease has messages that are not settled."""
 
     __slots__ = ("interval", "is_beating")
 

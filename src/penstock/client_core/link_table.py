@@ -1,7 +1,7 @@
-"""Everything that waits for an answer on a link: requests in the order they were asked, and open subscriptions.
+"""All requests and subscriptions that wait for an answer on a link, in the order in which they were asked.
 
-Here it is decided what becomes of each of them: when a refusal comes, when the connection is lost or made again, when there is
-none for too long, and when a server that is silent is given up.
+It decides what happens to each of them: after a refusal, when the connection is lost or opened again, when there is none
+for too long, and when a silent server is given up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.wire.refusals import error_code, error_of
 from penstock.wire.request_ids import RequestIds
 
 RESENDS_AT_MOST = 16
-"""A request that never gets answered, however often the connection is made anew, is at fault itself."""
+"""A request that is never answered, on any number of connections, is itself the cause."""
 
 
 class FinalRefusal(NamedTuple):
@@ -39,13 +39,13 @@ class Again(NamedTuple):
 
 
 class Stopping(NamedTuple):
-    """The server is stopping: what it refused keeps its place for the next one."""
+    """The server is stopping: refused requests keep their place for the next one."""
 
     ends_connection: bool
 
 
 class Nobody(NamedTuple):
-    """Nobody waits for it."""
+    """No caller waits for it."""
 
 
 RefusalOutcome = FinalRefusal | Again | Stopping | Nobody
@@ -116,7 +116,7 @@ class LinkTable:
         return refused.slowdown.pause(now)
 
     def asks_again(self, request_id: int, call: Call) -> bool:
-        """Its pause is over: whether the call is asked again. Only while it still waits, and somebody waits for it."""
+        """Its pause is over: whether the call is asked again. Only while it still waits, and a caller waits for it."""
         if self.calls.get(request_id) is not call:
             return False
         if call.abandoned():
@@ -154,13 +154,13 @@ class LinkTable:
         yield from list(self.streams.items())
 
     def heard(self) -> None:
-        """The server has said something."""
+        """The server has sent something."""
         if not self._proven:
             self._proven = True
             self._pauses.reset()
 
     def look_alive(self, *, heard: bool) -> Sign:
-        """Looks whether the server lives: silent while something waits it is asked, silent again it is given up."""
+        """Whether the server is alive: if it is silent while a request waits it is pinged; if it stays silent it is given up."""
         return self._liveness.look(heard=heard, waits=bool(self))
 
     def connection_lost(self, now: float, reason: str) -> None:
@@ -178,7 +178,7 @@ class LinkTable:
             stream.deadline = now + self.timeout
 
     def soonest_deadline(self) -> float | None:
-        """When the first of all gives up on there being a connection."""
+        """When the first request gives up waiting for a connection."""
         calls = (call.deadline for call in self.calls.values())
         streams = (stream.deadline for stream in self.streams.values())
         return min((deadline for deadline in (*calls, *streams) if deadline is not None), default=None)

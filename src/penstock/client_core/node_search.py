@@ -1,6 +1,7 @@
-"""Whether a read of a log goes to the node that leads the partition or through the front end, and when the node is looked for.
+"""Whether a read of a log goes to the node that leads the partition or through the front end, and when the node is tried
+again.
 
-Where the node cannot be read, reads go through the front end, and the node is looked for again more and more slowly.
+If the node cannot be read, reads go through the front end, and the node is tried again, less and less often.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class NodeSearch:
             self._look_at = now + self._pauses.pause()
 
     def ended(self) -> None:
-        """The search is over, in whatever way: what it held is asked now."""
+        """The search is over: reads that it held are sent now."""
         self._is_looking = self._holds = False
 
     def handed_back(self, now: float, *, reads: int, was_good: bool, is_gone: bool) -> None:
@@ -78,7 +79,7 @@ class NodeSearch:
         if is_gone:
             self._has_node = False
         if not reads:
-            # Nobody was reading: the ticket has ended meanwhile, and whoever reads next gets another.
+            # There were no reads: the ticket has ended meanwhile, and the next reader gets another.
             self._holds = self._holds or now >= self._look_at
             return
         if was_good:
@@ -86,5 +87,5 @@ class NodeSearch:
         self._look_at = now + self._pauses.pause()
 
     def close(self) -> None:
-        """Nobody is looked for any more."""
+        """No node is searched for any more."""
         self._is_closed = True

@@ -1,4 +1,4 @@
-"""Runs the line of batches to one queue: what it decides is handed to a link, a timer, and whoever looks the queue up."""
+"""Runs the line of batches to one queue: carries out its decisions with a link, a timer, and a lookup of the queue."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class QueueSender(ABC):
             self.go_on()
 
     def not_found(self, error: PenstockError) -> None:
-        """There is no queue, or nobody can say, or there is no link any more: what waits has failed."""
+        """The queue does not exist, cannot be looked up, or the link has ended: waiting batches have failed."""
         for call in self.line.fail_held():
             call.cut_off(error)
 
@@ -71,7 +71,7 @@ class QueueSender(ABC):
         """Sends what may be sent now; if the queue's incarnation is not known, it is looked up first."""
         if self.line.must_be_looked_up():
             self.look_up()
-        now = self.now()  # one for both: what is not due for the first must not be past for the second
+        now = self.now()  # one time for both, so that both agree on what is due
         for call in self.line.ready(now):
             self._transmit(call)
         self.wake_at(self.line.next_at(now))
@@ -123,12 +123,12 @@ class SenderBatch(SendCall):
         self.give_up(self.as_known(error, refused=False))
 
     def give_up(self, error: PenstockError) -> None:
-        """It has failed for good."""
+        """It has failed permanently."""
         self.error = error
         self._end()
 
     def dropped(self) -> None:
-        """Nobody waits for it, and the link has forgotten it."""
+        """No caller waits for it, and the link has forgotten it."""
         if self.sender is not None:
             self.sender.ended(self)
 

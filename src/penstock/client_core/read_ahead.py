@@ -1,12 +1,13 @@
-"""How far a reader of a log reads ahead: several reads on their way at once, handed out in order.
+"""How far a reader of a log reads ahead: several reads in progress at once, handed out in order.
 
-The server answers a read with as much as fits, so where the next one begins is known only with the answer. To have
-several on their way all the same, the log is asked for in ranges: as many messages as should fit, judging by the
-last answer. Where they did not, the rest of the range is asked for before the next range is handed out. Where the
-log ends, one read without an end waits for what comes.
+The server answers a read with as much as fits, so the beginning of the next one is known only with the answer. To have
+several in progress all the same, the log is requested in ranges: as many messages as should fit, according to the last
+answer. If they did not fit, the rest of the range is requested before the next range is handed out. At the end of the log,
+one read without an end waits for new messages.
 
-Numbers may have gaps, of millions: after a failover that may have lost messages. A read that begins in one is answered with what
-lies behind it, so nobody goes through it range by range: what was asked for further on is forgotten, and asked for again from there.
+Numbers may have gaps, of millions, after a failover that may have lost messages. A read that begins in a gap is answered
+with the messages after it, so the gap is not read range by range: later requested ranges are dropped, and requested again
+from there.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from typing import NamedTuple
 from penstock.model import limits
 
 WAIT_MS = 20 * limits.SECOND_MS
-"""How long one read waits at the end of the log before it is asked anew."""
+"""How long one read waits at the end of the log before it is repeated."""
 
 
 class ReadAnswer(NamedTuple):
     """What a read was answered with."""
 
     first: int
-    """The number of the first message; where there is none, the start of the read."""
+    """The number of the first message; if there is none, the start of the read."""
     next: int
-    """Where to go on."""
+    """Where to continue."""
     end: int
-    """Where the log ends."""
+    """The end of the log."""
     messages: int
     size_bytes: int
     batch_messages: int
@@ -47,11 +48,11 @@ class RangeRead:
         self.left = left
         """So many messages are wanted from `start` on; None: as many as there are."""
         self.waits = False
-        """Whether it was asked where the log ended: then nothing may come of it."""
+        """Whether it was requested at the end of the log: then the answer may be empty."""
 
 
 class Question(NamedTuple):
-    """A range is to be asked for."""
+    """A range to request."""
 
     read: RangeRead
     max_messages: int
@@ -60,7 +61,7 @@ class Question(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """What was asked for is not wanted any more."""
+    """A requested range is not needed any more."""
 
     read: RangeRead
 
@@ -74,7 +75,7 @@ class Arrived(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """The answer cannot be one to the question."""
+    """The answer does not match the question."""
 
     read: RangeRead
 
@@ -95,7 +96,7 @@ class ReadingAhead:
         slice_bytes: int,
         in_flight: int,
     ) -> None:
-        """`end`: where the log ends, as far as is known; so many reads are `in_flight` at once."""
+        """`end`: the end of the log, as far as is known; `in_flight` reads may be in progress at once."""
         self.position = start
         """The first message that was not handed out yet."""
         self.given = 0
@@ -112,12 +113,12 @@ class ReadingAhead:
         """How many messages should make a slice; 0: not known before the first answer."""
         self._reads: deque[RangeRead] = deque()
         self._endless: RangeRead | None = None
-        """The read under way of which nobody knows where it will end."""
+        """The read in progress whose end is unknown."""
         self._closed = False
 
     @property
     def first(self) -> RangeRead | None:
-        """Whose answer is handed out next; None: nothing more is read."""
+        """The range that is handed out next; None: nothing more is read."""
         return self._reads[0] if self._reads else None
 
     def hand_out(self, following: int, messages: int) -> None:
@@ -136,7 +137,7 @@ class ReadingAhead:
     # -- planning --------------------------------------------------------------------------------------------
 
     def plan(self) -> list[Effect]:
-        """What may be asked for now."""
+        """The ranges to request now."""
         effects: list[Effect] = []
         stop = self._last()
         while not self._closed and self._endless is None and len(self._reads) < self._in_flight:
@@ -179,7 +180,7 @@ class ReadingAhead:
         self._end = max(self._end, found.end)
         is_empty = found.next <= read.start
         if is_empty and read.waits:
-            return [self._question(read)]  # nothing came in time: it asks on
+            return [self._question(read)]  # nothing came in time: it is repeated
         leaps = found.first > read.start or not found.messages
         if (
             is_empty
@@ -215,7 +216,7 @@ class ReadingAhead:
     def _leap(self, read: RangeRead, found: ReadAnswer) -> int | None:
         """No message has the numbers that were asked for, up to those that came: reading goes on behind these.
 
-        Returns before which number messages are wanted of the answer; None: all are.
+        Returns the number before which messages of the answer are needed; None: all are.
         """
         self._forget(read)
         behind = found.first if found.messages else found.next

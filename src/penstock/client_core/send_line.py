@@ -1,8 +1,8 @@
 """The line of batches that a client sends to one queue: their numbers, their order, what is sent again and when.
 
-All batches of a client to a queue stand in one line, in the order in which they were given, until they are answered or given
-up. One that the server refused for a while stays at its place; what is behind it waits with it. Each batch says which one it
-follows, so that a server stores none of them before one that was refused (ADR 30).
+All batches of a client to a queue are in one line, in the order in which they were given, until they are answered or given
+up. A batch that was refused temporarily stays at its place, and the following ones wait with it. Each batch names the one
+that it follows, so that a server stores none of them before one that was refused (ADR 30).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Send
 
 NUMBERS_IN_FLIGHT = limits.PRODUCER_BATCHES_REMEMBERED - 24
-"""Unanswered batches may span no more numbers than the server remembers, or one sent again would be refused."""
+"""Unanswered batches may span no more numbers than the server remembers, or a repeated one would be refused."""
 PASSING = frozenset(
     {ErrorCode.THROTTLED, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY, ErrorCode.UNREACHABLE}
 )
-"""What is said while a limit is used up, or a cluster changes. A batch keeps its number, so it is not stored twice."""
+"""Errors while a limit is used up, or a cluster changes. A batch keeps its number, so it is not stored twice."""
 
 
 class State(Enum):
-    """Where a batch is."""
+    """The state of a batch."""
 
     NEW = "new"
     HELD = "held"
@@ -36,7 +36,7 @@ class State(Enum):
 
 
 class SendCall(Call):
-    """One batch on its way. What is sent is made anew each time, because it says which batch it follows."""
+    """One batch. Its request is made again for each attempt, because it names the batch that it follows."""
 
     __slots__ = (
         "after",
@@ -68,7 +68,7 @@ class SendCall(Call):
         self.earlier: dict[int, int] | None = None
         """Its numbers in other incarnations that it was sent to: it may be stored there under them."""
         self.after = 0
-        """The number of the batch that it said it follows, when it was sent last."""
+        """The number of the batch that it followed in its last attempt."""
         self.before: SendCall | None = None
         self.behind: SendCall | None = None
         self.serial = 0
@@ -76,14 +76,14 @@ class SendCall(Call):
         self.due = 0.0
         """While it is held: from when on it may be sent again."""
         self.patience_ends: float | None = None
-        """Since there is trouble: when it is given up."""
+        """While there is a problem: when it is given up."""
         self.waits_for_before = False
         """Whether the server wants the batch before it first."""
         self.looked_again = False
         self.written = False
         """Whether it was written to a connection and no answer to that has come."""
         self.uncertain = False
-        """Whether an earlier attempt may have stored it: no server said what became of that attempt."""
+        """Whether an earlier attempt may have stored it, because its outcome is unknown."""
 
     @abstractmethod
     def head(self, queue_id: int, number: int, after: int) -> Send:
@@ -98,9 +98,10 @@ class SendCall(Call):
         return self.head(self.queue_id, self.number, self.after)
 
     def as_known(self, error: PenstockError, *, refused: bool) -> PenstockError:
-        """What may be told of a batch that is given up. A refusal says nothing about an earlier attempt that may have stored it.
+        """The error for a batch that is given up. A refusal says nothing about an earlier attempt that may have stored it.
 
-        `refused`: the server said so of the last attempt. Otherwise no more can be asked, and the last one is unknown as well.
+        `refused`: the server refused the last attempt. Otherwise no further attempt is possible, and the outcome of the
+        last one is unknown as well.
         """
         if error.code is ErrorCode.UNREACHABLE or not (self.uncertain or (self.written and not refused)):
             return error
@@ -114,7 +115,7 @@ class SendCall(Call):
 
 
 class SendLine:
-    """The unanswered batches of a client to a queue. Whoever runs it sends what `ready` gives, in that order."""
+    """The unanswered batches of a client to a queue. The caller sends what `ready` returns, in that order."""
 
     def __init__(self, timeout: float, dice: Random) -> None:
         self.timeout = timeout
@@ -122,15 +123,16 @@ class SendLine:
         self._queue_id = 0
         """The present incarnation; 0: it has to be looked up."""
         self._is_looked_up = False
-        """Whether somebody looks it up just now."""
+        """Whether the queue is being looked up now."""
         self._number = 0
-        """The last that was given, to whichever incarnation. No number is given twice: a late word of an incarnation that is no
-        more may come after the next one is known, and what is sent under a known number passes for stored."""
+        """The last number given, for any incarnation. No number is given twice: a late answer about an old incarnation may
+        come after the next one is known, and a batch with a known number counts as stored.
+        """
         self._first: SendCall | None = None
         self._last: SendCall | None = None
         self._held = 0
         self._troubled = 0
-        """How many of those that are held were refused, or came behind one that was."""
+        """How many held batches were refused, or follow a refused one."""
         self._serial = 0
 
     @property
@@ -161,7 +163,7 @@ class SendLine:
         return False
 
     def ended(self, call: SendCall) -> None:
-        """A batch is stored, has failed for good, or nobody wants it any more."""
+        """A batch is stored, has failed permanently, or is not wanted any more."""
         if call.state is State.ENDED or call.line is not self:
             return
         self._let_go(call)
@@ -208,7 +210,7 @@ class SendLine:
         return True
 
     def fail_held(self) -> list[SendCall]:
-        """What is held cannot be sent: there is no such queue, or no link any more. These have failed."""
+        """Held batches cannot be sent: the queue does not exist, or the link has ended. These have failed."""
         self._is_looked_up = False
         failed = [call for call in self.unanswered() if call.state is State.HELD]
         for call in failed:
@@ -218,7 +220,7 @@ class SendLine:
     # -- what to do ------------------------------------------------------------------------------------------
 
     def ready(self, now: float) -> list[SendCall]:
-        """Batches that are to be sent now, in this order; those that nobody wants any more are left out."""
+        """Batches to send now, in this order, without those that are not wanted any more."""
         sent: list[SendCall] = []
         before: SendCall | None = None
         for call in self.unanswered() if self._held else ():
@@ -241,7 +243,7 @@ class SendLine:
         return None
 
     def must_be_looked_up(self) -> bool:
-        """Whether batches wait for the queue's incarnation. Whoever asks looks it up then, and says `renew` or `fail_held`."""
+        """Whether batches wait for the queue's incarnation. The caller then looks it up, and calls `renew` or `fail_held`."""
         if not self._held or self._queue_id or self._is_looked_up:
             return False
         self._is_looked_up = True

@@ -1,7 +1,7 @@
-"""Deleting, releasing and extending delivered messages.
+"""Deletes, releases and extends delivered messages.
 
-What is settled in one turn, single messages, whole deliveries or batches of messages, travels in one request; the answer
-resolves each of them. A request costs a server as much as the record of a whole delivery does.
+Everything that is settled in one turn, single messages, whole deliveries or batches of messages, goes into one request,
+and its answer resolves each of them. A request costs a server as much as the record of a whole delivery does.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Result = TypeVar("Result", contravariant=True)
 
 
 class Settlement(NamedTuple):
-    """What became of messages that were settled together."""
+    """The outcome for messages that were settled together."""
 
     done: int
     """As asked, now."""
     gone: int
     """No longer in the queue: deleted before, expired or purged."""
     stale: list[int]
-    """Sequence numbers of messages whose lease had ended: they may be with another consumer, or ready again."""
+    """Sequence numbers of messages whose lease had ended: another consumer may have them, or they are ready again."""
 
 
 class SettleAction(NamedTuple):
@@ -40,7 +40,7 @@ class SettleAction(NamedTuple):
     kind: Literal["delete", "release", "extend"]
     milliseconds: int = 0
     error: str = ""
-    """Of a release: what went wrong."""
+    """Of a release: the error."""
 
     def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
         """The request that does it."""
@@ -65,11 +65,11 @@ class SettlementWaiter(Protocol[Result]):
         ...
 
     def cancelled(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the caller no longer waits."""
         ...
 
     def set_result(self, result: Result, /) -> None:
-        """What became of it."""
+        """The outcome."""
         ...
 
     def set_exception(self, exception: PenstockError, /) -> None:
@@ -78,7 +78,7 @@ class SettlementWaiter(Protocol[Result]):
 
 
 class WholeReceipt(NamedTuple):
-    """Messages of one delivery that are settled together, and who waits for it."""
+    """Messages of one delivery that are settled together, and the caller that waits."""
 
     lease: Lease
     receipt: Receipt
@@ -104,7 +104,7 @@ class Settling(ABC):
 
     @abstractmethod
     def _start(self, call: Call, request: Delete | Release | Extend) -> None:
-        """Sends a request whose answer goes to the call; raises where that can never be done."""
+        """Sends a request whose answer goes to the call; raises if that can never be done."""
 
     def add_one(
         self, action: SettleAction, lease: Lease, sequence: int, waiter: SettlementWaiter[None]
@@ -123,7 +123,7 @@ class Settling(ABC):
             self._turn_began()
 
     def end_turn(self) -> None:
-        """What was settled in this turn leaves."""
+        """Sends what was settled in this turn."""
         turn, self._turn = self._turn, {}
         whole, self._whole = self._whole, {}
         for action, deliveries in whole.items():
@@ -163,7 +163,7 @@ def _portions(entries: list[WholeReceipt]) -> Iterator[list[WholeReceipt]]:
 
 
 _WAITS_OUT = THROTTLED | {ErrorCode.METADATA_UNAVAILABLE}
-"""A front end that has not heard of a queue yet knows it a moment later; what is settled is not worth an error."""
+"""A front end that does not know a queue yet will know it a moment later, so settling does not fail at once."""
 
 
 class WholeCall(Call):
@@ -201,13 +201,13 @@ class WholeCall(Call):
                 waiter.set_result(Settlement(done, outcome.gone, stale))
 
     def fail(self, error: PenstockError) -> None:
-        """All fail alike."""
+        """All fail with the same error."""
         for entry in self._entries:
             if not entry.waiter.done():
                 entry.waiter.set_exception(error)
 
     def abandoned(self) -> bool:
-        """Whether everybody who waited was cancelled."""
+        """Whether all callers that waited were cancelled."""
         return all(entry.waiter.cancelled() for entry in self._entries)
 
 
@@ -236,7 +236,7 @@ class TurnCall(Call):
             return
         for (lease, waiting), outcome in zip(self._entries, answer.outcomes, strict=True):
             stale = [] if was_done_before(self._action, self) else outcome.stale
-            # Nobody can keep a message that is no longer there: all of them gone, extending has failed.
+            # Messages that no longer exist cannot be kept: if all are gone, extending has failed.
             all_gone = self._action.kind == "extend" and outcome.gone > 0 and outcome.done == 0
             if self._action.kind != "extend":
                 lease.close([sequence for sequence, _ in waiting])
@@ -251,7 +251,7 @@ class TurnCall(Call):
                     waiter.set_result(None)
 
     def fail(self, error: PenstockError) -> None:
-        """Every message fails alike."""
+        """Every message fails with the same error."""
         for _, waiting in self._entries:
             for _, waiter in waiting:
                 if not waiter.done():

@@ -1,7 +1,7 @@
-"""A subscription as its consumer runs it: messages pushed within the credit that the server is given, kept until they are wanted.
+"""A subscription of a consumer: messages pushed within the credit that the server gets, kept until they are wanted.
 
-Here it is decided what is handed out and what has waited too long, when the server gets more credit, what is asked for on a new
-connection, what a refusal means, and what is given back in the end.
+It decides which messages are handed out and which have waited too long, when the server gets more credit, what is
+requested on a new connection, what a refusal means, and what is returned in the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ConsumerTerms(NamedTuple):
 
 
 class PushedMessage(Protocol):
-    """What is asked of a message."""
+    """The interface of a message."""
 
     @property
     def sequence(self) -> int:
@@ -49,11 +49,11 @@ MessageOut = TypeVar("MessageOut", bound=PushedMessage, covariant=True)
 
 
 class PushedMessages(Protocol[MessageOut]):
-    """What is asked of a delivery."""
+    """The interface of a delivery."""
 
     @property
     def lease(self) -> Lease:
-        """What they were delivered under."""
+        """Their lease."""
         ...
 
     def __len__(self) -> int: ...
@@ -102,7 +102,7 @@ class Subscribing(Stream, Generic[Message]):
 
     @abstractmethod
     def _post(self, credit: AddCredit) -> None:
-        """Tells the server; without a connection nobody is told."""
+        """Sends to the server, if there is a connection."""
 
     @abstractmethod
     def _received(self, delivery: Delivery, body: memoryview) -> PushedMessages[Message]:
@@ -137,7 +137,7 @@ class Subscribing(Stream, Generic[Message]):
         return not self.closed
 
     def next_at_hand(self) -> PushedMessages[Message] | None:
-        """The first delivery whose lease is not over, out of the buffer."""
+        """The first buffered delivery whose lease is not over."""
         while self._buffer:
             delivery = self._buffer.popleft()
             self._credit.left(len(delivery))
@@ -157,7 +157,7 @@ class Subscribing(Stream, Generic[Message]):
                     return self._current[self._place - 1]
                 self.handed_out(len(self._current) - self._place)
             delivery = self.next_at_hand()
-            # What is handed out is not held here: a lease that nobody holds any more is not kept alive.
+            # Messages that are handed out are not held here: a lease that no object holds any more is not extended.
             self._current, self._place = [] if delivery is None else list(delivery), 0
             self._current_lease = None if delivery is None else delivery.lease
             if delivery is None:
@@ -165,7 +165,7 @@ class Subscribing(Stream, Generic[Message]):
             self._wake(len(delivery) - 1)
 
     def handed_out(self, messages: int) -> None:
-        """The user has them; half the credit used up is given anew."""
+        """The user has them; half the used credit is given again."""
         if given := self._credit.handed_out(messages):
             self._post(AddCredit(self.request_id, given))
 
@@ -196,7 +196,7 @@ class Subscribing(Stream, Generic[Message]):
             self._wake(1)
 
     def failed(self, error: PenstockError) -> None:
-        """Looks whether the queue was made again; else whoever waits is told."""
+        """Checks whether the queue was created again; otherwise waiting callers get the error."""
         if error.code is ErrorCode.QUEUE_NOT_FOUND and not self.closed:
             self._look_again(error)
         else:
@@ -218,7 +218,7 @@ class Subscribing(Stream, Generic[Message]):
     # -- ending ----------------------------------------------------------------------------------------------
 
     def left_over(self) -> tuple[list[Lease], list[tuple[Lease, int]]]:
-        """What nobody took, to be given back: whole deliveries, and messages of the one that was being handed out."""
+        """Messages to return because they were not taken: whole deliveries, and the rest of the one that was being handed out."""
         lease, left = self._current_lease, self._current[self._place :]
         messages = [(lease, message.sequence) for message in left] if lease is not None else []
         leases = [delivery.lease for delivery in self._buffer]

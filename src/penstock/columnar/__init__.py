@@ -1,1 +1,1 @@
-"""Columnar: rows about the work of the queue, as columns in Arrow's format, that any data tool reads."""
+"""Rows about the work of the queue as columns in Arrow's format, which any data tool reads."""

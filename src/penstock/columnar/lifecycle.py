@@ -1,4 +1,4 @@
-"""The table of lifecycles: one row a change of a run of messages, in the order in which a partition made them."""
+"""The table of the lifecycle log: one row for each change of a run of messages, in the order in which a partition made them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LIFECYCLE_QUEUE = "penstock.lifecycle"
 
 
 class Change(IntEnum):
-    """What became of the messages of a run."""
+    """What happened to the messages of a run."""
 
     SENT = 1
     """A producer's send was acknowledged."""
     ARRIVED = 2
-    """They came from another queue: `other_queue`, `other_partition_id` and `other_first` say from where."""
+    """They came from another queue: `other_queue`, `other_partition_id` and `other_first` name the origin."""
     LEASED = 3
     RELEASED = 4
     """A lease ended without a delete: `reason` says how (released, lease-ended, undelivered, unreceived)."""
@@ -38,10 +38,11 @@ class Change(IntEnum):
     STOOD = 16
     """They were there when the queue began to be followed: their send is not in this table."""
     UNFOLLOWED = 17
-    """They were there when the queue stopped being followed: what became of them is not in this table."""
+    """They existed when the lifecycle log was switched off: later changes are not in this table."""
     RENUMBERED = 18
-    """Of no message (`count` is 0): the partition leads on after an unclean election, which may have lost rows. Those that come go on
-    with the number of this one, those before it end before the number `first`; no row has a number between."""
+    """No messages (`count` is 0): the partition continues after an unclean election, which may have lost rows. Later rows
+    continue with the number of this one, earlier ones end before the number `first`; no row has a number between.
+    """
 
 
 FINAL = frozenset(
@@ -78,7 +79,7 @@ LIFECYCLE = Table(
         ),  # of a lease its end, of a release or delay when they are ready
         Column("reason", "string", optional=True),
         Column("consumer", "string", optional=True),  # who leased them, as far as it is known
-        Column("error", "string", optional=True),  # what a consumer said when it released them
+        Column("error", "string", optional=True),  # the consumer's error when it released them
         Column("message_group", "string", optional=True),  # of messages that were sent with one
         Column("ordering", "string", optional=True),  # of sent messages: the queue's order then
         Column("bytes", "int64", optional=True),  # of sent messages: bodies and attributes
@@ -86,10 +87,11 @@ LIFECYCLE = Table(
         Column("other_queue", "string", optional=True),
         Column("other_partition_id", "int64", optional=True),
         Column("other_first", "int64", optional=True),
-        # Of rows that together name all that was there (stood, unfollowed, queue deleted): the number of the first
-        # of these rows and of the last. Where nothing was there it is one row with a count of 0.
+        # Of rows that together name all existing messages (stood, unfollowed, queue deleted): the number of the first of
+        # these rows and of the last. Without messages it is one row with a count of 0.
         Column("census_first", "int64", optional=True),
         Column("census_last", "int64", optional=True),
-        Column("stamps", "string", optional=True),  # of messages sent to a `clock` queue: whose order them
+        # of messages sent to a `clock` queue: the source of their order
+        Column("stamps", "string", optional=True),
     ),
 )

@@ -1,4 +1,4 @@
-"""A table: named columns of plain kinds, that a writer fills and a reader finds again without being told."""
+"""A table: named columns of plain kinds, which a reader recognizes without other information."""
 
 from __future__ import annotations
 

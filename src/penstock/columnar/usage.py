@@ -1,4 +1,4 @@
-"""The table of usage: one row a request, whoever made it and whatever became of it."""
+"""The table of usage: one row for each request, from any caller and with any result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ USAGE_QUEUE = "penstock.usage"
 """The retained log that holds it: every message's body is one Arrow stream of such rows."""
 
 REFUSED = "Refused"
-"""The action of a row that stands for many requests which nobody known has made; `messages` says for how many."""
+"""The action of a row that stands for many requests of unknown callers; `messages` is their number."""
 
 USAGE = Table(
     "usage",
@@ -17,7 +17,7 @@ USAGE = Table(
         Column("front_end", "string"),  # with `number`: one request, for ever
         Column("number", "int64"),  # rises by one a request of the front end: a gap is a lost row
         Column("account", "string"),
-        Column("user", "string"),  # empty: nobody known
+        Column("user", "string"),  # empty: an unknown caller
         Column("address", "string"),
         Column("action", "string"),
         Column("queue", "string"),  # the queue's ARN; empty for an action on no queue

@@ -1,4 +1,4 @@
-"""A place to listen on or to connect to: host and port, read from `HOST:PORT`."""
+"""An address to listen on or to connect to: host and port, read from `HOST:PORT`."""
 
 from __future__ import annotations
 

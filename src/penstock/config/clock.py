@@ -1,4 +1,4 @@
-"""What a server can be told about its clock."""
+"""The options of a server's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ClockSource = Literal["auto", "own", "chrony", "clockbound"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClockOptions:
-    """Where the time comes from that orders queues by time."""
+    """The source of the time that orders queues by time."""
 
     clock_source: ClockSource = field(
         default="auto",

@@ -1,4 +1,4 @@
-"""What every process of a cluster is told: its name, where the metadata is, and what it proves to the others."""
+"""The options of every process of a cluster: its name, the metadata store, and its credentials for the others."""
 
 from __future__ import annotations
 

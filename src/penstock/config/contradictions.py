@@ -1,4 +1,4 @@
-"""What no single field of a configuration can see: values that cannot work together."""
+"""Contradictions between fields of a configuration."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:
     if config.sqs_listen is None and (config.cluster_metadata is None or config.native_listen is None):
         yield "sqs.listen", "is off, and a front end that listens nowhere has nothing to do; name HOST:PORT"
     if config.cluster_metadata is not None and config.cluster_secret_file is None:
-        yield "cluster.secret_file", "is missing; nodes of a cluster refuse who does not know its secret"
+        yield "cluster.secret_file", "is missing; nodes of a cluster refuse processes without its secret"
     native = config.native_listen
     if native is not None and native.port and native == config.sqs_listen:
         yield "frontend.native_listen", f"{native} is where sqs.listen listens; choose another port"

@@ -1,4 +1,4 @@
-"""What every process that keeps messages can be told: where it listens, how it stores."""
+"""The options of every process that stores messages: where it listens, how it stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GIBIBYTE = 1024 * MEBIBYTE
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
-    """The part of a configuration that is about messages and their storage."""
+    """The part of a configuration about messages and their storage."""
 
     listen: Address = field(
         default=Address("127.0.0.1", NATIVE_PORT),

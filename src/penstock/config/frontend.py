@@ -1,4 +1,4 @@
-"""What `penstock frontend` can be told: SQS, and for a cluster the native protocol, in front of what runs elsewhere."""
+"""The options of `penstock frontend`: SQS, and for a cluster the native protocol, in front of nodes in other processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.model.limits import REPLICAS_PER_PARTITION
 class FrontendConfig(
     SqsOptions, MetadataOptions, UsageOptions, MonitoringOptions, NativeTlsOptions, ClusterOptions
 ):
-    """Everything `penstock frontend` runs with."""
+    """All options of `penstock frontend`."""
 
     monitoring_listen: Address | None = field(
         default=None,

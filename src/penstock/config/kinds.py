@@ -1,4 +1,4 @@
-"""The kinds of values a configuration holds: how each is read from text or TOML, and what it allows."""
+"""The kinds of values in a configuration: how each is read from text or TOML, and which values it allows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kind:
     read: Callable[[object], object]
     write: Callable[[object], str] = str
     metavar: str = "TEXT"
-    """What stands for the value in help."""
+    """The placeholder for the value in help texts."""
 
 
 def size(low: int, high: int) -> Kind:
@@ -89,7 +89,7 @@ def choice(*values: str) -> Kind:
 
 
 def address(default_port: int, lowest_port: int = 0) -> Kind:
-    """Where to listen or to connect."""
+    """An address to listen on or to connect to."""
     allowed = f"HOST:PORT, such as {ADDRESS_EXAMPLES}"
 
     def read(value: object) -> Address:
@@ -166,7 +166,7 @@ def matching(pattern: str, allowed: str, metavar: str = "TEXT") -> Kind:
 
 
 def url() -> Kind:
-    """Where a server is reached over HTTP; kept without a slash at its end."""
+    """A URL of a server over HTTP, without a slash at its end."""
     allowed = "a URL that begins with http:// or https://, without query or fragment"
 
     def read(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What `penstock metadata` can be told: a server of the cluster's metadata, with a cache, before its etcd."""
+"""The options of `penstock metadata`: a caching server of the cluster's metadata, in front of etcd."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Organisation = Literal["replicated", "sharded-direct", "sharded-forwarding"]
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataServerConfig(ClusterOptions):
-    """Everything `penstock metadata` runs with."""
+    """All options of `penstock metadata`."""
 
     cluster_metadata: str | None = field(
         default=None,

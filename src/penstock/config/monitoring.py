@@ -1,4 +1,4 @@
-"""What every process that shows figures can be told: where, and to whom."""
+"""The options of the monitoring server: its address and its token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MONITORING_PORT = 9325
 
 @dataclass(frozen=True, kw_only=True)
 class MonitoringOptions:
-    """Where monitoring looks."""
+    """The monitoring server."""
 
     monitoring_listen: Address | None = field(
         default=Address("127.0.0.1", MONITORING_PORT),

@@ -1,4 +1,4 @@
-"""What a server or a front end is told of the connections of its native clients: TLS, and balancers in between."""
+"""The options of native clients' connections: TLS, and balancers in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.config.shared import SharedOptions
 
 @dataclass(frozen=True, kw_only=True)
 class NativeTlsOptions(SharedOptions):
-    """The certificate of the native protocol, and who passes connections on."""
+    """The certificate of the native protocol, and the trusted balancers."""
 
     native_trusted_proxies: tuple[str, ...] | None = field(
         default=None,

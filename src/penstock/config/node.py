@@ -1,4 +1,4 @@
-"""What `penstock node run` can be told: a node of a cluster, which keeps messages and speaks no SQS."""
+"""The options of `penstock node run`: a node of a cluster, which stores messages and has no SQS server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READER_PORT = 9329
 
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig(EngineOptions, ClusterOptions):
-    """Everything `penstock node run` runs with."""
+    """All options of `penstock node run`."""
 
     cluster_zone: str = field(
         default="",

@@ -1,4 +1,4 @@
-"""An option: where a field of a configuration stands in the file, what it may hold, and what it is for."""
+"""An option: the place of a field in the configuration file, its kind, and its help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.config.kinds import Kind
 
 @dataclass(frozen=True)
 class Option:
-    """Where a field stands in the file, what it may hold, and what it is for."""
+    """The place of a field in the file, its kind, and its help."""
 
     key: str
     """`table.key` in the TOML file."""

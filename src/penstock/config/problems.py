@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: all of it at once, each with its place."""
+"""The problems of a configuration: all of them at once, each with its place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to put right: where it stands, what it is about, and what would be right."""
+    """One problem: its place, the wrong value, and what would be right."""
 
     source: str
     """A file name, an environment variable or a flag."""
@@ -22,7 +22,7 @@ class Problem:
 
 
 class ConfigurationError(Exception):
-    """The configuration cannot be used; `problems` says everything that is wrong with it."""
+    """The configuration cannot be used; `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("; ".join(map(str, problems)))

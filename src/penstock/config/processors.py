@@ -1,4 +1,4 @@
-"""Which processors a server uses: left to itself, all of them, or a list such as `0-3,6`."""
+"""Which processors a server uses: its own choice, all of them, or a list such as `0-3,6`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles of a process of Penstock: what each can be told, and whose configuration a file seems to be."""
+"""The roles of a Penstock process: the options of each, and the likely role of a configuration file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROLES: dict[str, Options] = {
     METADATA: options_of(MetadataServerConfig),
     NODE: options_of(NodeConfig),
 }
-"""By the command that runs the role: everything that it can be told."""
+"""All options, by the command that runs the role."""
 
 Load = Callable[[Path | None, Mapping[str, str] | None], RoleConfig]
 _LOADERS: dict[str, Load] = {
@@ -46,16 +46,17 @@ def load_config(
 
 
 def likely_role(file: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """The one role that alone can be told something of what is said; the server, unless there is just one such."""
+    """The only role with an option that no other role has; the server, unless there is exactly one such role."""
     given = given_attributes(file, environment)
     found = [role for role in ROLES if given & _only_of(role)]
-    if found == [SERVE, NODE]:  # a node stores as a server does, so only what a server cannot be told counts
+    # a node stores as a server does, so only options that a server does not have count
+    if found == [SERVE, NODE]:
         return NODE
     return found[0] if len(found) == 1 else SERVE
 
 
 def _only_of(role: str) -> set[str]:
-    """What no other role can be told."""
+    """The options that no other role has."""
     own = {attribute for attribute, _ in ROLES[role].values()}
     alike = {SERVE: NODE}.get(role)
     others = (options for other, options in ROLES.items() if other not in (role, alike))

@@ -1,6 +1,6 @@
-"""What `penstock serve` can be told: the engine, SQS, metadata and usage, all in one process.
+"""The options of `penstock serve`: the engine, SQS, metadata and usage, all in one process.
 
-`docs/reference/configuration.md` is the prose of this package; a test keeps the two together.
+`docs/reference/configuration.md` documents this package; a test compares the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
 
 @dataclass(frozen=True, kw_only=True)
 class ServeConfig(SqsOptions, MetadataOptions, UsageOptions, NativeTlsOptions, EngineOptions):
-    """Everything `penstock serve` runs with."""
+    """All options of `penstock serve`."""
 
 
 OPTIONS = options_of(ServeConfig)

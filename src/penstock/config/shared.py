@@ -1,4 +1,4 @@
-"""What every role can be told: where its data lives, and how it logs."""
+"""The options of every role: the data directory, and logging."""
 
 from __future__ import annotations
 

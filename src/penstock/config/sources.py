@@ -1,7 +1,7 @@
-"""Reads a configuration: the TOML file, over it the environment, over that the flags.
+"""Reads a configuration: the TOML file, overridden by the environment, overridden by the flags.
 
-Every problem is collected before any is reported, with the line it stands on, so that a person fixes a file
-once. Never prints and never exits.
+All problems are collected before any is reported, with their lines, so that a person corrects a file once. Never prints
+and never exits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def load_node_config(
 def given_attributes(
     file: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> frozenset[str]:
-    """The attributes, of whatever role, that the file and the environment set to something that can be read."""
+    """The attributes, of any role, that the file and the environment set to a readable value."""
     values: dict[str, Any] = {}
     if file is not None:
         _take_file(file, values, [])
@@ -92,7 +92,7 @@ def _load(
     environment: Mapping[str, str] | None,
     flags: Mapping[str, str] | None,
 ) -> Role:
-    """Reads what any role can be told, so that one file and one environment do for all, and takes the role's own."""
+    """Reads the options of all roles, so that one file and one environment serve all, and returns the role's own."""
     problems: list[Problem] = []
     values: dict[
         str, Any
@@ -187,7 +187,7 @@ def _take_flags(
 
 
 def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
-    """Compares what stands after the table, so that the right key in the wrong table is found too."""
+    """Compares the names after the table, so that the right key in the wrong table is found too."""
     by_last_part: dict[str, list[str]] = {}
     for other in sorted(known):
         by_last_part.setdefault(other.rpartition(".")[2], []).append(other)
@@ -195,7 +195,7 @@ def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
     near = difflib.get_close_matches(name.rpartition(".")[2], list(by_last_part), n=1, cutoff=0.65)
     if near:
         found = by_last_part[near[0]]
-        # In the table where it stands it is only misspelt; other tables that have such a key are not meant.
+        # In its own table it is only misspelt; other tables with such a key are not suggested.
         here = [other for other in found if other.rpartition(".")[0] == name.rpartition(".")[0]]
         return f"unknown {noun}; did you mean {' or '.join(here or found)}?"
     return f"unknown {noun}; known are {', '.join(sorted(known))}"
@@ -204,7 +204,7 @@ def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
 def _flattened(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:
     for key, value in table.items():
         name = f"{prefix}{key}"
-        # A table where a value belongs is a value of the wrong kind; an empty one that nobody knows a typing error.
+        # A table in place of a value is a value of the wrong kind; an unknown empty table is a typing error.
         if isinstance(value, Mapping) and name not in OPTIONS and (value or name in TABLES):
             yield from _flattened(value, f"{name}.")
         else:
@@ -212,7 +212,7 @@ def _flattened(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, obj
 
 
 def _lines_of_keys(text: str) -> dict[str, int]:
-    """The line of each table and key, for people; the values come from the TOML parser."""
+    """The line of each table and key, for messages; the values come from the TOML parser."""
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):

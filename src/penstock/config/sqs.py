@@ -1,4 +1,4 @@
-"""What the front end can be told: the SQS interface, the metadata store, and the record of usage."""
+"""The options of the front end: the SQS interface, the metadata store, and the usage record."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class SqsOptions(SharedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataOptions(SharedOptions):
-    """Where users, policies, tags and limits are kept."""
+    """The store for users, policies, tags and limits."""
 
     metadata_file: str = field(
         default="{data}/metadata.sqlite",
@@ -162,7 +162,7 @@ class MetadataOptions(SharedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UsageOptions(SharedOptions):
-    """Where the record of requests waits for its log."""
+    """The place where usage rows wait for their log."""
 
     usage_directory: str = field(
         default="{data}/usage",

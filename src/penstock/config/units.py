@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them, read and written.
+"""Durations and sizes as people write them.
 
 Everything inside Penstock counts milliseconds and bytes; only this file knows `30s` and `64KiB`.
 """

@@ -1,1 +1,1 @@
-"""What is known of queues and users beside their messages: a versioned store, a cache of it, users and keys."""
+"""Everything about queues and users besides messages: a versioned store, a cache of it, users and keys."""

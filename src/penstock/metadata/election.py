@@ -1,6 +1,6 @@
-"""Elections over a metadata store: of several candidates one leads, for as long as it renews its lease.
+"""Elections over a metadata store: one of several candidates leads, for as long as it renews its lease.
 
-What a candidate does when, and for how long it may lead, `cluster/membership/campaign.py` decides.
+`cluster/membership/campaign.py` decides what a candidate does when, and how long it may lead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PREFIX = ELECTIONS
 
 
 class Leadership:
-    """What a candidate holds that was elected."""
+    """What an elected candidate holds."""
 
     def __init__(
         self, store: MetadataStore, campaign: Campaign, seconds: float, clock: Callable[[], float]
@@ -33,7 +33,7 @@ class Leadership:
 
     @property
     def holds(self) -> bool:
-        """Whether nobody else can have been elected yet."""
+        """Whether no other candidate can have been elected yet."""
         return self._campaign.holds(_ms(self._clock()))
 
     async def renew(self) -> bool:
@@ -102,13 +102,13 @@ class Election:
             effects += campaign.tick(self._now_ms()) or await self._next_news(campaign)
 
     async def observe(self) -> AsyncGenerator[str | None, None]:
-        """Who leads now, and from then on every change; None while nobody does."""
+        """The present holder, and from then on every change; None while the office is vacant."""
         async with aclosing(self._holders()) as holders:
             async for value, _ in holders:
                 yield value.decode() if value is not None else None
 
     async def _next_news(self, campaign: Campaign) -> list[Effect]:
-        """Waits until the present leader leads no more, and what the campaign makes of that."""
+        """Waits until another candidate has left the office, and passes that to the campaign."""
         try:
             async with aclosing(self._holders()) as holders:
                 async for value, version in holders:
@@ -116,14 +116,14 @@ class Election:
                     if effects:
                         return effects
         except WatchLostError:
-            pass  # who holds it now is looked up again
+            pass  # its present holder is read again
         next_ms = campaign.next_ms()
         if next_ms is not None:
             await asyncio.sleep(max(next_ms - self._now_ms(), 1) / 1000)
         return []
 
     async def _holders(self) -> AsyncGenerator[tuple[bytes | None, int], None]:
-        """(what stands there, version of the store) now, and from then on with every change."""
+        """(present value, version of the store), and from then on with every change."""
         listing = await self._store.list(self._key)
         yield (
             next((entry.value for entry in listing.entries if entry.key == self._key), None),

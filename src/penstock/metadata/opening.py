@@ -1,9 +1,8 @@
-"""Opens a metadata store by its URL, whichever it is:
+"""Opens a metadata store by its URL:
 
-sqlite:PATH                      a file, for one machine
-etcd://HOST:PORT,…/NAMESPACE     an etcd (`etcds://` over TLS)
-penstock-metadata://HOST:PORT,…  metadata servers (`metadata://` for short)
-memory:                          nothing that lasts, for tests
+sqlite:PATH                      a file, for one machine etcd://HOST:PORT,…/NAMESPACE     an etcd (`etcds://` over TLS)
+penstock-metadata://HOST:PORT,…  metadata servers (`metadata://` for short) memory:                          nothing that
+lasts, for tests
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ NO_STORE = (
 
 
 class StoreUrlError(ValueError):
-    """The URL says something that cannot be followed; the message says what to write instead."""
+    """The URL is invalid; the message says what to write instead."""
 
 
 async def open_metadata_store(
     url: str, secret: bytes | None = None, dial: Dial = dial_plainly
 ) -> MetadataStore:
-    """The store of a URL; `secret` is the cluster's, for metadata servers whose URL names no file with it, and `dial`
-    how they are connected to.
+    """The store of a URL; `secret` is the cluster's, for metadata servers whose URL names no file with it, and `dial` opens
+    their connections.
 
-    Raises `StoreUrlError`, or `StoreUnavailableError` if nobody answers there.
+    Raises `StoreUrlError`, or `StoreUnavailableError` if no server answers there.
     """
     scheme, colon, rest = url.partition(":")
     try:

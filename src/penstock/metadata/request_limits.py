@@ -1,5 +1,6 @@
-"""How many requests a user may make and a queue may take: `limits/user/<name>`, `limits/queue/<native name>`,
-and what holds for all that have no limit of their own: `limits/default/user`, `limits/default/queue`."""
+"""How many requests a user may make and a queue may get: `limits/user/<name>`, `limits/queue/<native name>`, and the defaults
+for all without a limit of their own: `limits/default/user`, `limits/default/queue`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Kind = Literal["user", "queue"]
 
 
 class RequestLimit(msgspec.Struct, frozen=True):
-    """A token bucket's measures."""
+    """The parameters of a token bucket."""
 
     rate: float
     """Requests a second, in the long run; 0 stops all."""
@@ -27,12 +28,12 @@ _decoder = msgspec.json.Decoder(RequestLimit)
 
 
 def key_of(kind: Kind, name: str | None) -> str:
-    """Where a limit is kept; without a name the one that holds for all that have none of their own."""
+    """The key of a limit; without a name, of the default."""
     return f"{LIMITS}default/{kind}" if name is None else f"{LIMITS}{kind}/{name}"
 
 
 def parse_key(key: str) -> tuple[Kind, str | None] | None:
-    """What `key_of` was given, or None for a key that is no limit's."""
+    """The arguments of `key_of`, or None for a key that is not a limit's."""
     match key.removeprefix(LIMITS).partition("/"):
         case ("default", _, "user" | "queue" as kind):
             return kind, None
@@ -55,7 +56,7 @@ def encode(limit: RequestLimit) -> bytes:
 
 
 def decode(stored: bytes) -> RequestLimit:
-    """What was stored; raises `msgspec.MsgspecError` on anything else."""
+    """Decodes a stored limit; raises `msgspec.MsgspecError` on anything else."""
     return _decoder.decode(stored)
 
 

@@ -1,4 +1,4 @@
-"""Carries out what machines ask of the metadata store (`cluster/membership/store_requests.py`) over a real one."""
+"""Carries out requests of state machines to the metadata store (`cluster/membership/store_requests.py`) over a real one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def failure(error: StoreError) -> Outcome:
 
 
 async def carry_out(store: MetadataStore, request: Request) -> Outcome:
-    """Asks the store; whatever it raises is an outcome."""
+    """Asks the store; every error becomes an outcome."""
     try:
         return await ask(store, request)
     except STORE_ERRORS as error:
@@ -78,7 +78,7 @@ async def carry_out(store: MetadataStore, request: Request) -> Outcome:
 
 
 class StoreQuestions:
-    """The questions of one machine that are under way, each a task; `answered` is told each outcome."""
+    """The requests of one machine in progress, each a task; `answered` is called with each outcome."""
 
     def __init__(self, store: MetadataStore, answered: Callable[[int, Outcome], None]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class StoreQuestions:
         try:
             outcome = await carry_out(self._store, ask.request)
         except Exception as error:
-            # The machine must hear of every question; what may have been done is treated as if it had been.
+            # The machine must get an outcome for every request; one that may have been done counts as unknown.
             logger.exception(
                 "a request to the metadata store failed: this is a defect of Penstock; please report it"
             )
@@ -103,7 +103,7 @@ class StoreQuestions:
         self._answered(ask.number, outcome)
 
     async def close(self) -> None:
-        """Nothing more is told; what the store was asked for may still happen."""
+        """Reports nothing more; requests in progress may still be carried out."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

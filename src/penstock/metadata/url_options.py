@@ -1,4 +1,4 @@
-"""Options at the end of a URL of the metadata: `?timeout=10&secret_file=FILE`."""
+"""Options at the end of a metadata URL: `?timeout=10&secret_file=FILE`."""
 
 from __future__ import annotations
 

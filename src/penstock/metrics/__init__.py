@@ -1,1 +1,1 @@
-"""What monitoring reads: figures of queues and of the node in the text format of Prometheus."""
+"""Metrics of queues and of the node in the text format of Prometheus."""

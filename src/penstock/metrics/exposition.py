@@ -1,7 +1,7 @@
-"""Families of figures as text, the way Prometheus and everything like it reads them.
+"""Metric families as text in the format of Prometheus.
 
-The format is a line of help, a line of type and one line a figure; a library for it would bring a registry of
-counters, which is what the engine's own totals are already.
+The format is a line of help, a line of type and a line for each value. A library for it would add a registry of counters,
+which the engine's own totals already are.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Sample(NamedTuple):
-    """One figure, and what it is about."""
+    """One value, and its labels."""
 
     value: float
     labels: Mapping[str, str] = {}
 
 
 class Family(NamedTuple):
-    """Figures of one kind."""
+    """The values of one metric."""
 
     name: str
     kind: Literal["gauge", "counter"]

@@ -1,4 +1,4 @@
-"""The figures of a front end."""
+"""The metrics of a front end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.metrics.exposition import Family, Sample
 
 
 class FrontEndDescription(NamedTuple):
-    """A front end as operators see it."""
+    """A front end for operators."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""The figures of groups that read retained logs: how far behind each is, and how many read for it."""
+"""The metrics of consumer groups: the lag of each, and the number of its members."""
 
 from __future__ import annotations
 

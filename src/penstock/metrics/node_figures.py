@@ -1,4 +1,4 @@
-"""The figures of the node, from its description."""
+"""The metrics of the node, from its description."""
 
 from __future__ import annotations
 

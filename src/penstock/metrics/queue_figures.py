@@ -1,4 +1,4 @@
-"""The figures of queues, from their descriptions."""
+"""The metrics of queues, from their descriptions."""
 
 from __future__ import annotations
 

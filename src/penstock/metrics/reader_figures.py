@@ -1,4 +1,4 @@
-"""The figures of a node's server for readers with tickets."""
+"""The metrics of a node's port for readers with tickets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.metrics.exposition import Family, Sample
 
 
 def reader_families(readers: int, refused: int, sent_bytes: int) -> Iterator[Family]:
-    """Who reads logs straight from this node, and how much."""
+    """The readers of logs at this node, and their traffic."""
     yield Family(
         "penstock_readers", "gauge", "Readers that are connected directly, with a ticket.", [Sample(readers)]
     )

@@ -1,4 +1,4 @@
-"""The figures of a node's replicas, from the descriptions of its partitions. Without a cluster there are none."""
+"""The metrics of a node's replicas, from the descriptions of its partitions. Without a cluster there are none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.wire.messages import NodeDescription, QueueDescription
 
 
 def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) -> Iterator[Family]:
-    """Who leads, who is in sync, and how far the others are behind."""
+    """Leaders, in-sync sets, and the lag of the others."""
     replicas = [(queue.name, queue.replica) for queue in queues if queue.replica is not None]
     asked = {queue.name: queue.settings.replicas for queue in queues}
     if not replicas and not node.leads and not node.follows:

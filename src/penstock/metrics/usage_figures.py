@@ -1,4 +1,4 @@
-"""The figures of the record of requests."""
+"""The metrics of usage rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.metrics.exposition import Family, Sample
 
 
 def usage_families(recorded: int, reported: int, dropped: int, waiting: int) -> Iterator[Family]:
-    """What became of the rows of all requests, through SQS and the native protocol."""
+    """What happened to the usage rows of all requests, through SQS and the native protocol."""
     for name, meaning, total in (
         ("recorded", "Requests through SQS and the native protocol.", recorded),
         ("reported", "Requests that are in the log penstock.usage.", reported),

@@ -1,1 +1,1 @@
-"""The nouns everything else speaks of: batches, runs, records, settings, errors, limits. Imports nothing."""
+"""The types that all packages use: batches, runs, records, settings, errors, limits. Imports nothing."""

@@ -1,7 +1,7 @@
-"""A map that knows which of its keys was put first, in pages that can be captured one by one.
+"""A map that knows the age of its keys, in pages that can be captured one by one.
 
 Like an `OrderedDict`, in less memory. A page is a dictionary of neighbours in age. The newest is being filled; the others
-only lose what is taken out of them, or put again and so become young.
+only lose keys that are removed, or put again and so become new.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ _INDEXES = 64
 
 
 class AgedMap(Generic[Key, Value]):
-    """Values by key, oldest first. A value that changes in its place must be announced with `touch`."""
+    """Values by key, oldest first. A value that changes in place must be announced with `touch`."""
 
     __slots__ = ("_count", "_first", "_front", "_last", "_mask", "_page_of", "_pages", "capture")
 
     def __init__(self) -> None:
         self._pages: dict[int, dict[Key, Value]] = {0: {}}
         self._page_of: list[dict[Key, int]] = [{}]
-        """The page of each key; where there are many keys in several dictionaries, by hash: one that holds a million
-        would take 30 ms to grow."""
+        """The page of each key; with many keys in several dictionaries, by hash, because one with a million would take 30 ms
+        to grow.
+        """
         self._mask = 0
         self._count = 0
         self._first = 0

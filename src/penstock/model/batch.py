@@ -1,7 +1,7 @@
 """The batch: messages as columns and one block of bytes, on the wire and on disk alike.
 
-A producer builds it once; the server checks it, appends it verbatim, and hands out slices of it. Nobody makes
-an object per message unless a person wants to look at one. Layout, little-endian:
+A producer builds it once; the server checks it, appends it verbatim, and delivers slices of it. No code makes an object
+for each message unless a person looks at one. Layout, little-endian:
 
     version u8 | columns u8 | reserved u16 | count u32 | body bytes u32
     sizes        u32 × count                          the body size of each message
@@ -34,7 +34,7 @@ if sys.byteorder != "little":  # columns are read in place, so the host must agr
 Buffer = bytes | bytearray | memoryview
 if TYPE_CHECKING:
     Layout = tuple[array[int], list[tuple[int, int, array[int] | None]]]
-    """Where each body begins and the last ends; of each column: offset, width, where each message's bytes begin."""
+    """Where each body begins and the last ends; for each column: offset, width, and where each message's bytes begin."""
 
 VERSION = 1
 PRIORITIES, DELAYS, TTLS, GROUPS, DEDUPLICATION, ATTRIBUTES, STAMPS = 1, 2, 4, 8, 16, 32, 64
@@ -94,7 +94,7 @@ class Batch:
             raise _refuse("its sizes do not add up to its length")
 
     def _find_columns(self, offset: int, total: int) -> int:
-        """Where each optional column starts, and where the variable part of those that have one does."""
+        """Where each optional column starts, and where its variable part starts, if it has one."""
         for column, width in _WIDTHS.items():
             if not self.columns & column:
                 continue
@@ -197,13 +197,13 @@ class Batch:
     # -- slices ----------------------------------------------------------------------------------------------
 
     def slice(self, start: int, stop: int) -> list[Buffer]:
-        """Messages [start, stop) as an encoded batch of their own, in buffers that may alias this one."""
+        """Messages [start, stop) as a separate encoded batch, in buffers that may alias this one."""
         if start == 0 and stop == self.count:
             return [self.data]
         data = self.data
         bodies, columns = self._layout or self._lay_out()
         first, end = bodies[start], bodies[stop]
-        if stop == start + 1:  # what FIFO groups are mostly made of
+        if stop == start + 1:  # the usual case of FIFO groups
             size = end - first
             parts: list[Buffer] = [_ONE.pack(VERSION, self.columns, 0, 1, size, size)]
         else:
@@ -221,7 +221,7 @@ class Batch:
         return [b"".join(parts)]
 
     def _lay_out(self) -> Layout:
-        """Where things are for each message; kept, because who slices once does it again for what follows."""
+        """The positions for each message; kept, because a caller that slices once usually does so again."""
         columns: list[tuple[int, int, array[int] | None]] = []
         for column, (offset, block) in self.offsets.items():
             starts: array[int] | None = None
@@ -258,7 +258,7 @@ class Batch:
 
 
 def count_of(data: Buffer) -> int:
-    """How many messages a batch says it has, which nobody has checked yet; it has at least a header."""
+    """The number of messages in an unchecked batch, which has at least a header."""
     return int(_HEADER.unpack_from(data)[3])
 
 

@@ -1,9 +1,9 @@
-"""Documents that another version of Penstock may have written: what a reader does not know of them is kept.
+"""Documents that another version of Penstock may have written: unknown fields are kept.
 
-Processes of a cluster are upgraded one by one, so that each of them reads, and writes again, what newer ones wrote. A
-field that this version does not know waits in `later` and goes with every copy that is made of the document; a version
-that knows it finds it there and takes it out. What must not be read by anybody who does not understand it says so in
-`needs`. What people write is not read here: there a field that nobody knows is a mistake, and is refused.
+Processes of a cluster are upgraded one by one, so each of them reads, and writes again, documents of newer ones. A field
+that this version does not know is kept in `later` and in every copy of the document; a version that knows it takes it from
+there. A document that must not be read without understanding says so in `needs`. Input of people is not read here: there
+an unknown field is a mistake, and is refused.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from msgspec import UNSET, UnsetType
 from penstock.model.errors import ErrorCode, PenstockError
 
 DOCUMENTS = 2
-"""What this version of Penstock understands. It rises with the first version that writes a greater `needs`."""
+"""The level of documents that this version understands. It rises with the first version that writes a greater `needs`."""
 NEEDS, LATER = "needs", "later"
 RESERVED = (NEEDS, LATER)
-"""Fields of every document that are nobody's to choose."""
+"""Fields of every document that users cannot set."""
 
 Kind = TypeVar("Kind")
 
 
 class TooOldError(PenstockError, msgspec.ValidationError):
-    """A newer Penstock wrote this, and for it this process is too old. The message is one sentence that says so."""
+    """A newer Penstock wrote this, and this process is too old for it. The message is one sentence that says so."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class TooOldError(PenstockError, msgspec.ValidationError):
 
 
 class UnsealedError(TooOldError):
-    """Something stands in the place of a document whose seal is missing or wrong: whoever has the key has not written it."""
+    """A document's seal is missing or wrong, so no owner of the key has written it."""
 
     def __init__(self) -> None:
         PenstockError.__init__(
@@ -49,14 +49,14 @@ class UnsealedError(TooOldError):
 
 
 UNSEALED = b'{"needs":-1}'
-"""What readers get in place of such a document. To leave it alone is right, as with one that is too new."""
+"""Readers get this in place of such a document. They leave it alone, like one that is too new."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that versions of Penstock read that did not write it. A copy (`structs.replace`) loses nothing."""
+    """A document that other versions of Penstock may read. A copy (`structs.replace`) loses nothing."""
 
     needs: int | UnsetType = UNSET
-    """Who understands less than this must leave the document alone."""
+    """A process that understands less than this must leave the document alone."""
     later: dict[str, Any] | UnsetType = UNSET
     """Fields that this version does not know, as they were written."""
 
@@ -75,7 +75,7 @@ def check_needs(needs: object) -> None:
 
 
 class DocumentReader(Generic[Kind]):
-    """Reads a kind of document, or something that has documents in it, whoever wrote it."""
+    """Reads a kind of document, or a structure with documents in it, from any writer."""
 
     def __init__(self, kind: Any, form: Literal["json", "msgpack"] = "json", noun: str = "") -> None:
         """With a `noun` the kind is a union whose members have numbers: one with another number is a newer version's."""
@@ -85,7 +85,7 @@ class DocumentReader(Generic[Kind]):
         self._read = self._form.Decoder(kind).decode
 
     def decode(self, data: bytes | memoryview) -> Kind:
-        """What was stored; raises `msgspec.MsgspecError`, which is a `TooOldError` where a newer version is needed."""
+        """Decodes a stored document; raises `msgspec.MsgspecError`, which is a `TooOldError` if a newer version is needed."""
         try:
             found: Kind = self._read(data)
         except TooOldError:

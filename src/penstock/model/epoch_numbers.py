@@ -1,11 +1,11 @@
-"""Numbers that never come back, because the epoch that gave them out stands in them.
+"""Numbers that are never used twice, because they contain the epoch in which they were made.
 
-In a cluster a failover may lose the newest records of a log: with `async`, and with an unclean election. Whatever is counted by
-records then begins again where the log that won ends, and the same number means something else. An epoch has one primary and one
-log, so a number with the epoch above bit 40 is given out once. There is room for 2^23 epochs with 2^40 numbers each in 63 bits.
+In a cluster a failover may lose the newest records of a log: with `async`, and with an unclean election. A number that
+counts records then begins again at the end of the surviving log, and has two meanings. An epoch has one primary and one
+log, so a number with the epoch above bit 40 is used once. In 63 bits there is room for 2^23 epochs with 2^40 numbers each.
 
-Lease numbers, generations of groups of readers and versions of claims are made so. Sequence numbers have 48 bits, too few for an
-epoch: see `cluster/layout/sequence_numbers.py`. Outside of a cluster there is no epoch, and numbers begin at 1.
+Lease numbers, generations of consumer groups and versions of claims are such numbers. Sequence numbers have 48 bits, too
+few for an epoch: see `cluster/layout/sequence_numbers.py`. Outside a cluster there is no epoch, and numbers begin at 1.
 """
 
 from __future__ import annotations

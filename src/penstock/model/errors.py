@@ -1,7 +1,7 @@
-"""One table of everything that can go wrong between a client and a node.
+"""One table of all errors between a client and a node.
 
-Each row says what it means, whether the same request may succeed later, and whether the client's idea of
-where the queue lives is out of date. The wire carries the code; people read the message.
+Each row has its meaning, whether the same request may succeed later, and whether the client must look the queue up again.
+The wire carries the code; people read the message.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ErrorCode(StrEnum):
 
 
 class ErrorRow(NamedTuple):
-    """What a code means and what a client may do about it."""
+    """The meaning of a code and what a client may do about it."""
 
     meaning: str
     retryable: bool
@@ -131,7 +131,7 @@ _SENT_AGAIN = {code for code, row in ERRORS.items() if row.retryable} | {
 
 
 class PenstockError(Exception):
-    """Anything a client can be told; `code` is a row of the table above."""
+    """Any error for a client; `code` is a row of the table above."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -158,4 +158,4 @@ class PenstockError(Exception):
 
 
 class VersionConflictError(Exception):
-    """An entry of the metadata store is no longer the one that the caller saw; nothing was changed."""
+    """An entry of the metadata store has changed since the caller read it; nothing was written."""

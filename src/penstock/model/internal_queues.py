@@ -1,4 +1,4 @@
-"""Queues of Penstock's own, that it writes about itself: people read them, and nobody else writes them."""
+"""Queues that Penstock writes about itself: users may read them, and only Penstock writes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.model import limits
 from penstock.model.settings import QueueSettings
 
 INTERNAL_PREFIX = "penstock."
-"""What their names begin with; SQS cannot say a name with a dot, so none of its queues can be meant."""
+"""The prefix of their names; SQS names contain no dot, so none of its queues can have it."""
 
 RETENTION_MS = 14 * limits.DAY_MS
 RETAIN_BYTES = 4 * 1024 * limits.MEBIBYTE
@@ -14,7 +14,7 @@ MESSAGE_BYTES = limits.MEBIBYTE
 
 
 def internal_log_settings(replicas: int = 1) -> QueueSettings:
-    """What such a log is made with; an operator may change how long it is kept."""
+    """The initial settings of such a log; an operator may change its retention."""
     return QueueSettings(
         consumption="log",
         retention_ms=RETENTION_MS,

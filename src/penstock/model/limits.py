@@ -1,4 +1,4 @@
-"""Every bound of the product, named once, units last."""
+"""Every limit of the product, named once, units last."""
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
@@ -35,7 +35,7 @@ ATTEMPTS_PER_QUEUE = 100_000
 RECEIVE_PARKED_MS = 1 * SECOND_MS
 """How long a receive that would not wait does so where its connection is not ready to take messages."""
 UNREAD_BYTES = 8 * MEBIBYTE
-"""A connection with this many bytes of messages on their way to it gets no more until it has them."""
+"""A connection with this many unread bytes of messages gets no more until it has read them."""
 WAITING_RECEIVERS_PER_QUEUE = 10_000
 WAITING_PER_CONNECTION = 10_000
 """Receivers and subscriptions of one connection, those without credit included."""
@@ -57,14 +57,14 @@ QUEUES_PER_NODE = 100_000
 PRODUCERS_PER_QUEUE = 100_000
 PRODUCER_BATCHES_REMEMBERED = 1_024
 PRODUCER_BATCHES_PER_QUEUE = 128_000
-"""Of all producers of a partition together; where there are more, those are forgotten first whose producer has most."""
+"""For all producers of a partition together; above it, the producer with the most batches loses its oldest ones first."""
 PRODUCER_DUPLICATES_BYTES = 512 * KIBIBYTE
-"""For what batches of producers left out as duplicates; batches whose duplicates are not remembered are refused."""
+"""For the duplicates that batches of producers left out; batches whose duplicates are not remembered are refused."""
 PRODUCER_IDLE_MS = 1 * HOUR_MS
 PRODUCER_IDLE_STEP_MS = 1 * MINUTE_MS
-"""A pause between two batches of a partition counts as no more than this: it may be a clock that was set forward."""
+"""A pause between two batches of a partition counts as no more than this, because a clock may have been set forward."""
 PRODUCER_CROWDED_IDLE_MS = 5 * MINUTE_MS
-"""Where a partition has as many producers as it may, those that were silent for so long make room for others."""
+"""If a partition has its maximum of producers, those that were silent for so long are replaced by others."""
 
 SLOWEST_CLOCK_PERCENT = 90
 """After the system's clock was set back, a node's clock runs at this pace until the system's has caught up."""

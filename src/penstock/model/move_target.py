@@ -1,9 +1,9 @@
-"""Where messages on their way are to go: a name, and which incarnation of the queue that has it.
+"""The target of moving messages: a name, and optionally the incarnation of the queue with that name.
 
-A redrive is meant for the queue that is there when it is asked for. Made again under the same name it is another queue, which may
-have other readers: messages do not go there, however often the move is tried. Dead letters and late messages go where the
-settings say, by name: to whichever queue has it when they arrive. Where such a queue was deleted and made again before its answer
-came, the deleted one is asked first what had arrived.
+A redrive is meant for the queue that exists when it is requested. A new queue with the same name may have other consumers:
+messages never move there, however often the move is repeated. Dead letters and late messages go to the name in the
+settings: to the queue that has it when they arrive. If such a queue was deleted and created again before its answer came,
+the deleted one is first asked what had arrived.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MARK = "#"
 
 
 class MoveTarget(NamedTuple):
-    """What the target of a move means."""
+    """The target of a move."""
 
     name: str
     queue_id: int | None
@@ -32,6 +32,6 @@ def aimed_at(name: str, queue_id: int) -> str:
 
 
 def target_of(text: str) -> MoveTarget:
-    """What a record names."""
+    """The target in a record."""
     name, _, queue_id = text.partition(_MARK)
     return MoveTarget(name, int(queue_id) if queue_id else None)

@@ -1,8 +1,8 @@
-"""Gaps in the sequence numbers of a partition: stretches of numbers that no message has and none ever will.
+"""Gaps in the sequence numbers of a partition: ranges of numbers that no message has and none ever will.
 
-A partition of a cluster has one for each failover that may have lost messages: the numbers of those are never used again, so the
-next primary leaves them out (`cluster/layout/sequence_numbers.py`). Everywhere else numbers follow each other. Whoever counts messages by
-their numbers, or reads from a number on, asks here.
+A partition of a cluster has one for each failover that may have lost messages: the lost numbers are never used again, so
+the next primary skips them (`cluster/layout/sequence_numbers.py`). All other numbers are consecutive. Code that counts
+messages by their numbers, or reads from a number on, must use this class.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NumberGaps:
             self._ends.append(end)
 
     def forget(self, before: int, keep: int) -> None:
-        """Lets go of the oldest gaps that end before a number, as long as there are more than so many."""
+        """Drops the oldest gaps that end before a number, as long as there are more than so many."""
         surplus = min(len(self._starts) - keep, bisect_left(self._ends, before))
         if surplus > 0:
             del self._starts[:surplus], self._ends[:surplus]
@@ -63,22 +63,24 @@ class NumberGaps:
         return self._ends[place] if place >= 0 and number < self._ends[place] else number
 
     def around(self, number: int) -> int:
-        """Where the gap begins that a number lies in, with numbers of the gap before it; the number itself where it does not."""
+        """The beginning of the gap that contains a number, including numbers of the gap before it; the number itself if it is
+        in none.
+        """
         place = bisect_left(self._starts, number) - 1
         return self._starts[place] if place >= 0 and number < self._ends[place] else number
 
     def before(self, number: int) -> int:
-        """Where the gap begins that ends at this number; the number itself where none does."""
+        """The beginning of the gap that ends at this number; the number itself if there is none."""
         place = bisect_left(self._ends, number)
         return self._starts[place] if place < len(self._ends) and self._ends[place] == number else number
 
     def next_start(self, number: int, default: int) -> int:
-        """Where the next gap behind a number begins; the default where there is none."""
+        """The beginning of the next gap after a number; the default if there is none."""
         place = bisect_right(self._starts, number)
         return self._starts[place] if place < len(self._starts) else default
 
     def last_start(self, following: int) -> int:
-        """Where the numbers went on before they were last left out; `following`, where messages came since."""
+        """Where the numbers continued after the last gap; `following` if messages came since."""
         return self._starts[-1] if self._ends and self._ends[-1] == following else following
 
     def messages(self, start: int, end: int) -> int:

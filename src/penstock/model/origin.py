@@ -1,4 +1,4 @@
-"""Where moved messages came from: the queue they left, why, how late they were, and the name they are known by for good."""
+"""The origin of moved messages: their source queue, the reason, their lateness, and their permanent identity."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Reason = Literal["max-receives", "expired", "overflow", "queue-deleted", "redriv
 
 
 class Lateness(msgspec.Struct, frozen=True, array_like=True):
-    """How late messages of a batch were: behind a floor, the time up to which messages had left already."""
+    """How late messages of a batch were: behind a watermark, the time up to which messages had left already."""
 
     floor_us: int
     """A message's own lateness is this less its stamp."""
     window_needed_us: int | None
-    """A window so long would have had the oldest of them in time; None: nobody can tell."""
+    """The window that would have been wide enough for the oldest of them; None: unknown."""
     precedes: str | None
     """The id that the oldest of them should have preceded, as text; None: none is known."""
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True):
-    """Where moved messages came from, and why; one per `Sent` that carries a move."""
+    """The origin of moved messages, and the reason; one for each `Sent` of a move."""
 
     source_id: int
     source: str
@@ -35,10 +35,9 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
     receive_counts: list[int]
     moved_ms: int
     roots: list[tuple[int, int]] | None = None
-    """(queue id, sequence number) of each message's first home, in the order of the batch; None: the source is it.
+    """(queue id, sequence number) of each message's first queue, in the order of the batch; None: the source is it.
 
-    Whoever moves a message on, in whatever direction, passes this on, so that a message is known by one name for
-    as long as it lives.
+    Every later move passes this on, so that a message has one identity as long as it lives.
     """
     late: Lateness | None = None
     """With reason `late`."""

@@ -1,8 +1,9 @@
-"""A table as it was at one moment, copied page by page while it goes on changing.
+"""A table as it was at one moment, copied page by page while it continues to change.
 
-A page that is about to change is imaged first, unless it was imaged already; all others are imaged one after the other,
-when there is time. So every image shows its page as it was when the capture began. Images must not change with their page.
-A table that gives up all of its pages at once leaves the old pages to the capture, by going on with a new dictionary.
+A page that is about to change is copied first, unless it was captured already; all others are captured one after the
+other, when there is time. So every image shows its page as it was when the capture began. Images must not change with
+their page. A table that replaces all of its pages at once leaves the old pages to the capture, and continues with a new
+dictionary.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Image = TypeVar("Image")
 
 
 class PageCapture(Generic[Page, Image]):
-    """The pages of one table that are still to be imaged. Their numbers give their order."""
+    """The pages of one table that must still be captured, in the order of their numbers."""
 
     __slots__ = ("_image", "_images", "_left", "_pages", "_untouched")
 

@@ -1,4 +1,4 @@
-"""Sequence numbers as clients see them: the ordinal of the partition stands above bit 48, its own number below.
+"""Sequence numbers for clients: the ordinal of the partition is above bit 48, its own number below.
 
 The numbers of partition 0 look as they do on a single node.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 ORDINAL_SHIFT = 48
 ORDINAL_MARK = "~"
-"""Between the name of a queue and the ordinal in what a node calls its partitions; it stands in no name of a user's."""
+"""Separates the name of a queue from the ordinal in a node's name of a partition; no user's queue name contains it."""
 LARGEST_NUMBER = (1 << ORDINAL_SHIFT) - 1
 """Of one partition."""
 ELSEWHERE = 1 << 63
@@ -30,10 +30,10 @@ def number_in_partition(number: int) -> int:
 
 
 def going_on(number: int | None, end: int, partitions: int) -> int | None:
-    """Where a walk through a queue goes on that leaves out what came after it had begun; None: it is over.
+    """Where a walk through a queue continues that excludes messages that came after its beginning; None: it is over.
 
-    `number` is where it would go on otherwise. `end` is beyond the last number that any partition had when it began. What
-    comes back meanwhile gets higher numbers: without an end in every partition the walk might never find one.
+    `number` is where it would continue otherwise. `end` is beyond the last number that any partition had when it began.
+    Messages that return meanwhile get higher numbers: without an end in every partition the walk might never finish.
     """
     if number is None or number_in_partition(number) < end:
         return number

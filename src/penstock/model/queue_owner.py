@@ -1,6 +1,6 @@
-"""Whose a queue is, as its name says: `<account>.<region>.<name>` is the account's, any other name nobody's in particular.
+"""The owner of a queue, by its name: `<account>.<region>.<name>` belongs to the account, any other name to no particular one.
 
-Names without an account belong to the server's own, which only front ends know; here they have the owner "".
+Names without an account belong to the server's own account, which only front ends know; here they have the owner "".
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The catalogue of records: everything that ever changes a queue, and nothing else does.
+"""The catalogue of records: the only way to change a queue.
 
-A record is a small head (here) and, for `Sent`, a payload (a batch, verbatim). Heads are explicit: they name
-the runs they change and the times they change them to, so that applying one needs no clock and no choice, and
-replaying them gives the same state on any replica. The journal stores them, replication ships them, the ledger
-reads them.
+A record is a small head (here) and, for `Sent`, a payload (a batch, verbatim). Heads are explicit: they name the runs that
+they change and the times that they set, so applying one needs no clock and no choice, and replaying them gives the same
+state on any replica. The journal stores them, replication sends them, the ledger reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ such a kind only where all living replicas know it: replicas of the version befo
 1: `NumbersSkipped`, `DuplicatesSent`. 2: `SpentMoved`."""
 
 ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
-"""`unreceived`: nobody ever saw the messages, and the receive that leased them does not count."""
+"""`unreceived`: no consumer ever saw the messages, and the receive that leased them does not count."""
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -54,7 +53,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Messages were handed out under one lease."""
+    """Messages were leased under one lease."""
 
     lease: int
     runs: Runs
@@ -63,11 +62,11 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
     attempt: bytes = b""
     """The id under which the receiver may ask for the same messages again; empty: it may not."""
     consumer: str = ""
-    """Who received them, where the queue's lifecycle is followed and it is known."""
+    """The consumer that received them, if the queue has a lifecycle log and it is known."""
 
 
 class Deleted(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """The consumer that holds the lease, or was the last to hold it, is done with the messages."""
+    """The consumer that holds the lease, or was the last to hold it, has finished with the messages."""
 
     lease: int
     runs: Runs
@@ -83,7 +82,7 @@ class Released(msgspec.Struct, frozen=True, array_like=True, tag=4):
     at_ms: int
     ready_ms: int
     error: str = ""
-    """What the consumer said went wrong."""
+    """The error that the consumer gave."""
 
 
 class Extended(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -103,7 +102,7 @@ class Matured(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 class Expired(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """The messages outlived their time to live or the queue's retention."""
+    """The time to live of the messages or the queue's retention is over."""
 
     runs: Runs
     reason: Literal["ttl", "retention"]
@@ -111,14 +110,14 @@ class Expired(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """The oldest messages made room under overflow policy drop-oldest."""
+    """The oldest messages were removed under overflow policy drop-oldest."""
 
     runs: Runs
     at_ms: int
 
 
 class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """The messages are on their way to another queue: here they are neither ready nor gone."""
+    """The messages are moving to another queue: here they are neither ready nor gone."""
 
     runs: Runs
     target: str
@@ -129,10 +128,10 @@ class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
 
 
 class SpentMoved(msgspec.Struct, frozen=True, array_like=True, tag=33):
-    """A lease ended on messages that may not be received again: they are on their way to the dead-letter queue.
+    """A lease ended on messages that may not be received again: they are moving to the dead-letter queue.
 
-    One record says both. After the first of two, messages would be ready, and a crash or a failover there would let them be
-    received once more.
+    One record says both. After the first of two, messages would be ready, and a crash or a failover there would let them
+    be received again.
     """
 
     lease: int
@@ -141,16 +140,16 @@ class SpentMoved(msgspec.Struct, frozen=True, array_like=True, tag=33):
     at_ms: int
     target: str
     error: str = ""
-    """What the consumer said went wrong."""
+    """The error that the consumer gave."""
 
     @property
     def released(self) -> Released:
-        """What ended the lease. There is no delay: should the move be abandoned, its timer could end a later delay early."""
+        """The record that ended the lease, without a delay: if the move is abandoned, its timer could end a later one."""
         return Released(self.lease, self.runs, self.reason, self.at_ms, self.at_ms, self.error)
 
     @property
     def started(self) -> MoveStarted:
-        """What began the move."""
+        """The record that began the move."""
         return MoveStarted(self.runs, self.target, "max-receives", self.at_ms)
 
 
@@ -162,7 +161,7 @@ class MoveFinished(msgspec.Struct, frozen=True, array_like=True, tag=10):
 
 
 class MoveAbandoned(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """The target cannot take the messages: they are ready here again."""
+    """The target cannot accept the messages: they are ready here again."""
 
     runs: Runs
     at_ms: int
@@ -171,8 +170,8 @@ class MoveAbandoned(msgspec.Struct, frozen=True, array_like=True, tag=11):
 class OriginsForgotten(msgspec.Struct, frozen=True, array_like=True, tag=12):
     """The source knows that the move is finished, so the target need not remember it.
 
-    In a cluster requests of the source's former primaries may arrive later than that. Those up to this epoch and number are
-    not taken in any more.
+    In a cluster requests of the source's former primaries may arrive later than that. Those up to this epoch and number
+    are refused.
     """
 
     source_id: int
@@ -185,7 +184,7 @@ class OriginsForgotten(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class Purged(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """Everything before `end` is gone, whatever state it was in (moves on their way excepted)."""
+    """Everything before `end` is gone, in any state (except moving messages)."""
 
     end: int
     at_ms: int
@@ -199,7 +198,7 @@ class SettingsChanged(msgspec.Struct, frozen=True, array_like=True, tag=14):
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=15):
-    """The lease on the messages had ended, nobody received them since, and they are out under it again."""
+    """The lease on the messages had ended, they were not received since, and they are leased under it again."""
 
     lease: int
     runs: Runs
@@ -219,7 +218,7 @@ class Sorted(msgspec.Struct, frozen=True, array_like=True, tag=24):
 
 
 class Closed(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """The partition takes in, and stamps, nothing at or below this time any more."""
+    """The partition accepts, and stamps, nothing at or below this time any more."""
 
     through_us: int
     at_ms: int
@@ -234,7 +233,7 @@ class LogCut(msgspec.Struct, frozen=True, array_like=True, tag=17):
 
 
 class OffsetCommitted(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """A group of readers goes on at `offset`: it is done with everything before."""
+    """A consumer group continues at `offset`: it has finished with everything before."""
 
     group: str
     offset: int
@@ -242,14 +241,14 @@ class OffsetCommitted(msgspec.Struct, frozen=True, array_like=True, tag=18):
 
 
 class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
-    """A group of readers has these members, in the order in which they joined; shares follow from that."""
+    """A consumer group has these members, in the order of joining; assignments follow from that."""
 
     group: str
     generation: int
     members: list[str]
     at_ms: int
     leases_ms: list[int] = []
-    """How long the lease of each member is, for when it has to begin anew."""
+    """The duration of each member's lease, for when it must begin again."""
     ordinal: int = 0
     """Which partition of its queue this is,"""
     partitions: int = 1
@@ -257,7 +256,7 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
 
 
 class MessagesLost(msgspec.Struct, frozen=True, array_like=True, tag=30):
-    """With `async`: messages that an earlier primary may have acknowledged went with a failover."""
+    """With `async`: messages that an earlier primary may have acknowledged were lost in a failover."""
 
     messages: int
     at_ms: int
@@ -274,7 +273,7 @@ class IdsClaimed(msgspec.Struct, frozen=True, array_like=True, tag=28):
 
 
 class IdsBarred(msgspec.Struct, frozen=True, array_like=True, tag=29):
-    """Claims of these versions came to nothing here: the ids are refused until then. Version 0 lifts that."""
+    """Claims of these versions were not used here: the ids are refused until then. Version 0 removes that."""
 
     ids: list[bytes]
     versions: list[int]
@@ -283,26 +282,26 @@ class IdsBarred(msgspec.Struct, frozen=True, array_like=True, tag=29):
 
 
 class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
-    """Nothing of the group is remembered."""
+    """The group and its offset are removed."""
 
     group: str
     at_ms: int
 
 
 class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=25):
-    """Of a partition in a cluster: what follows was written by the primary of this epoch."""
+    """In a partition of a cluster: the primary of this epoch wrote the following records."""
 
     epoch: int
     at_ms: int
 
 
 class NumbersSkipped(msgspec.Struct, frozen=True, array_like=True, tag=31):
-    """Of a partition in a cluster: the next message gets this number, because earlier ones may be of messages that were lost."""
+    """In a partition of a cluster: the next message gets this number, because earlier ones may belong to lost messages."""
 
     first: int
     at_ms: int
     first_row: int = 0
-    """The number of the next row of the table of lifecycles, where rows may have been lost as well; 0: those go on as they were."""
+    """The number of the next lifecycle row, if rows may have been lost as well; 0: they continue unchanged."""
 
 
 class DuplicatesSent(msgspec.Struct, frozen=True, array_like=True, tag=32):
@@ -323,7 +322,7 @@ class LifecycleReported(msgspec.Struct, frozen=True, array_like=True, tag=26):
 
 
 class LifecycleEnded(msgspec.Struct, frozen=True, array_like=True, tag=27):
-    """The queue is deleted: what is left in it, and not on its way elsewhere, goes with it."""
+    """The queue is deleted: all remaining messages that are not moving are deleted with it."""
 
     at_ms: int
 
@@ -338,7 +337,7 @@ class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
 
 
 class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=21):
-    """Catalogue: the name is free and the queue takes no more requests; what it must move, it still moves."""
+    """Catalogue: the name is free and the queue accepts no more requests; it still finishes its moves."""
 
     partition_id: int
     at_ms: int

@@ -1,7 +1,7 @@
-"""What nobody does by accident to the queues that Penstock itself writes.
+"""Protects the queues that Penstock itself writes from accidental changes.
 
-They are read, tailed and described like any other log, and what they retain may be changed. The rest is refused with a
-sentence that says what to do instead.
+They can be read, tailed and described like any other log, and their retention can be changed. Everything else is refused
+with a sentence that says what to do instead.
 """
 
 from __future__ import annotations

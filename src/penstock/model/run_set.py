@@ -1,6 +1,6 @@
-"""A set of messages that may have a million runs: a little is added, taken out or looked for without going through the rest.
+"""A set of messages that may have a million runs: small changes and lookups do not visit the rest.
 
-The runs are in blocks. A block is never changed, but replaced, so that whoever takes the list of blocks has the set as it is now.
+The runs are in blocks. A block is never changed, but replaced, so a copy of the list of blocks is a copy of the set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BLOCK_RUNS = 512
 
 
 class RunSet:
-    """Runs, sorted and disjoint; those that touch are one."""
+    """Runs, sorted and disjoint; adjacent ones are joined."""
 
     __slots__ = ("_blocks", "_firsts")
 
@@ -35,7 +35,7 @@ class RunSet:
         return bool(self._blocks)
 
     def __iter__(self) -> Iterator[Run]:
-        """All runs as they are now, whatever becomes of the set meanwhile."""
+        """All runs as they are now, also if the set changes meanwhile."""
         for block in self.blocks():
             yield from block
 
@@ -83,7 +83,7 @@ class RunSet:
             place = max(0, bisect_right(self._firsts, runs[at][0]) - 1)
             following = place + 1
             until = len(runs)
-            if following < len(self._firsts):  # what begins before the next block
+            if following < len(self._firsts):  # the part that begins before the next block
                 until = max(at + 1, bisect_left(runs, (self._firsts[following], 0), lo=at))
             part = runs[at:until]
             end = sum(part[-1])

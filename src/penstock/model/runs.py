@@ -68,8 +68,8 @@ def normalized(runs: Iterable[Run]) -> Runs:
 
 
 def intersection(left: Runs, right: Runs) -> Runs:
-    """What both hold; both sorted and disjoint."""
-    if len(right) > _LONG and left:  # a little of much: only what lies near it is looked at
+    """The common part; both sorted and disjoint."""
+    if len(right) > _LONG and left:  # a small part of a large list: only its neighbourhood is examined
         right = _near(right, left)
     if len(left) > _LONG and right:
         left = _near(left, right)
@@ -99,8 +99,8 @@ def _near(long: Runs, runs: Runs) -> Runs:
 
 
 def difference(left: Runs, right: Runs) -> Runs:
-    """What `left` holds and `right` does not; both sorted and disjoint."""
-    if len(left) > _LONG and right:  # a little out of much: only what lies near it is looked at
+    """`left` without `right`; both sorted and disjoint."""
+    if len(left) > _LONG and right:  # a small part of a large list: only its neighbourhood is examined
         low = max(0, bisect_left(left, (right[0][0], 0)) - 1)
         high = bisect_left(left, (right[-1][0] + right[-1][1], 0), lo=low)
         return left[:low] + _difference(left[low:high], right) + left[high:]

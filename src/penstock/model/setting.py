@@ -1,7 +1,7 @@
-"""One setting of a queue, as a row: its bounds, where users meet it and what it means.
+"""One setting of a queue, as a row: its bounds, where users set it and what it means.
 
-`QueueSettings` has one row for each of its fields. Checks, the client's options, flags of the command line, SQS attributes and
-the reference page come from these rows.
+`QueueSettings` has one row for each of its fields. Checks, the client's options, flags of the command line, SQS attributes
+and the reference page come from these rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is declared of a setting beside its type and its default."""
+    """The declaration of a setting besides its type and its default."""
 
     help: str
     """One sentence for people who choose a value."""
@@ -31,7 +31,7 @@ class Setting:
     high: int | None = None
     """The bounds of a number, both allowed."""
     none: str = ""
-    """What `None` means, where that is not "no limit" or "none"."""
+    """The meaning of `None`, if that is not "no limit" or "none"."""
     fixed: bool = False
     """Whether it is chosen when the queue is made, and never changed."""
     divided: bool = False
@@ -43,7 +43,7 @@ class Setting:
     sqs: str | None = None
     """The queue attribute of SQS that sets it; None: there is none."""
     sqs_field: str | None = None
-    """Where `QueueAttributes` keeps it; None: the attribute's name in small letters."""
+    """The field of `QueueAttributes`; None: the attribute's name in small letters."""
     applies: Callable[[Any], bool] | None = None
     """For which settings of a queue it means something; None: for all."""
     since: str = "0.1.0"
@@ -55,13 +55,13 @@ class ExtendedAttribute(NamedTuple):
 
     name: str
     field: str
-    """Where `QueueAttributes` keeps it."""
+    """The field of `QueueAttributes`."""
     scale: int
     """How many of the engine's units one of its units is."""
 
 
 class SettingRow(NamedTuple):
-    """A setting with everything that its field says."""
+    """A setting with all its properties."""
 
     name: str
     """The field of `QueueSettings`, and the name in the native protocol."""
@@ -79,7 +79,7 @@ class SettingRow(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What values look like."""
+        """The kind of its values."""
         if get_origin(self.type) is Literal:
             return "choice"
         if self.type is bool:

@@ -1,4 +1,4 @@
-"""Queue settings: what a user may choose, one row each, with defaults. `settings_checks` says what may not be."""
+"""Queue settings: the choices of a user, one row each, with defaults. `settings_checks` has the invalid combinations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Replication = Literal["sync", "async"]
 
 
 class QueueSettings(Document, frozen=True, kw_only=True):
-    """Everything a queue can be told; `None` means "no limit" or "none". What newer versions can tell it is kept."""
+    """All settings of a queue; `None` means "no limit" or "none". Settings of newer versions are kept."""
 
     ordering: Annotated[
         Ordering,

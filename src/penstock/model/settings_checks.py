@@ -1,4 +1,4 @@
-"""What settings of a queue cannot be, with sentences that say why."""
+"""Invalid settings of a queue, with sentences that say why."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def check_queue_name(name: str) -> None:
 
 
 def check_chosen(names: Iterable[str]) -> None:
-    """Raises where somebody who makes or changes a queue names what is no setting of this version."""
+    """Raises if a user who creates or changes a queue names a setting that this version does not have."""
     for name in names:
         if name not in SETTINGS:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"bad queue settings: there is no setting {name!r}")
 
 
 def check_new(settings: QueueSettings) -> None:
-    """Raises where whoever makes a queue has put something into its settings that is nobody's to choose."""
+    """Raises if the settings of a new queue contain a reserved field."""
     check_chosen(name for name in RESERVED if getattr(settings, name) is not msgspec.UNSET)
 
 
@@ -63,7 +63,7 @@ def check_settings(name: str, settings: QueueSettings) -> None:
 
 
 def check_in_sync(settings: QueueSettings) -> None:
-    """For whoever knows how many replicas the queue will have: a client that says nothing of them does not."""
+    """For callers that know how many replicas the queue will have; a client that names no number does not."""
     if settings.min_in_sync is not None and settings.min_in_sync > settings.replicas:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
@@ -72,7 +72,7 @@ def check_in_sync(settings: QueueSettings) -> None:
 
 
 def _check_order(settings: QueueSettings) -> None:
-    """What order by time leaves no room for."""
+    """Checks order by time."""
     if settings.stamps == "producer" and settings.ordering != "clock":
         raise PenstockError(
             ErrorCode.BAD_REQUEST, "stamps 'producer' is for ordering 'clock'; 'causal' has them anyway"
@@ -90,7 +90,7 @@ def _check_order(settings: QueueSettings) -> None:
 
 
 def _check_log(settings: QueueSettings) -> None:
-    """What belongs to a log, and what does not."""
+    """Checks the settings of a log."""
     if settings.retain_bytes is not None and not settings.has_log:
         raise PenstockError(ErrorCode.BAD_REQUEST, "retain_bytes is for logs (consumption 'log' or 'both')")
     if settings.has_queue:
@@ -105,7 +105,7 @@ def _check_log(settings: QueueSettings) -> None:
 
 
 def settings_difference(existing: QueueSettings, wanted: QueueSettings) -> str | None:
-    """The first setting that differs; those of newer versions do not count: who asks could not have named them."""
+    """The first setting that differs; those of newer versions are ignored, because the requester could not name them."""
     return next((name for name in SETTINGS if getattr(existing, name) != getattr(wanted, name)), None)
 
 

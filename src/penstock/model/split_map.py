@@ -1,4 +1,4 @@
-"""Maps whose dictionaries never have very many keys: one with a million keys takes 30 ms to grow, at once."""
+"""Maps whose dictionaries never have very many keys: one with a million keys takes 30 ms to grow, in one step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NumberMap(Generic[Value]):
 
     def __init__(self) -> None:
         self.pages: dict[int, dict[int, Value]] = {}
-        """By number >> NUMBER_BITS; none is empty. Whoever looks at every message of a batch looks here."""
+        """By number >> NUMBER_BITS; none is empty. Code that visits every message of a batch uses this directly."""
 
     def __bool__(self) -> bool:
         return bool(self.pages)
@@ -54,13 +54,13 @@ class NumberMap(Generic[Value]):
 
 
 class NameMap:
-    """Numbers by name; in several dictionaries, by hash, where there are many."""
+    """Numbers by name; with many names in several dictionaries, by hash."""
 
     __slots__ = ("_count", "mask", "parts")
 
     def __init__(self) -> None:
         self.parts: list[dict[bytes, int]] = [{}]
-        """A name is in the one of its hash & mask. Whoever looks at every message of a batch looks here."""
+        """A name is in the one of its hash & mask. Code that visits every message of a batch uses this directly."""
         self.mask = 0
         self._count = 0
 

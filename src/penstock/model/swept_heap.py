@@ -1,4 +1,4 @@
-"""A heap of entries that may be over long before they come up. Those that are over are swept out in steps: nothing ever takes long."""
+"""A heap of entries that may be outdated long before their turn. Outdated ones are swept out in small steps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Entry = TypeVar("Entry", bound=Any)
 _SWEEP_AT_LEAST = 4_096
 """Entries that are over are swept out when there are more entries than this, and twice what the last sweep left."""
 _ENTRIES_AT_ONCE = 4
-"""So many entries are looked at again whenever one is added, while a sweep goes on."""
+"""The number of entries that a sweep checks with each added entry."""
 
 
 class SweptHeap(Generic[Entry]):
-    """Entries by their order. `is_live` says of each whether it still counts; the same one may be there several times."""
+    """Entries by their order. `is_live` says of each whether it is still valid; the same one may be there several times."""
 
     __slots__ = ("_before", "_heap", "_is_live", "_sweep_at")
 
@@ -23,7 +23,7 @@ class SweptHeap(Generic[Entry]):
         self._is_live = is_live
         self._heap: list[Entry] = []
         self._before: list[Entry] = []
-        """What is being swept: from its back, entries that still count go to the other heap. A heap without its last ones is a heap."""
+        """The part being swept: from its end, valid entries go to the other heap. A heap without its last entries is a heap."""
         self._sweep_at = _SWEEP_AT_LEAST
 
     def __len__(self) -> int:
@@ -58,5 +58,5 @@ class SweptHeap(Generic[Entry]):
         return self._heap[0] if self._heap else None
 
     def pop(self, first: Entry) -> None:
-        """Takes out what `first` has said."""
+        """Removes the entry that `first` returned."""
         heappop(self._heap if self._heap and self._heap[0] == first else self._before)

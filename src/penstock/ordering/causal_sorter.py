@@ -1,15 +1,15 @@
 """The causal sorter: each producer session's messages in the order of its own stamps, sessions merged by arrival.
 
-A session's stamps come from its own clock, which need not agree with any other: they are compared only with each
-other. So nothing here needs synchronized clocks, only a server clock that measures how long ago a batch arrived.
+A session's stamps come from its own clock, which need not agree with any other: they are compared only with each other. So
+nothing here needs synchronized clocks, only a server clock that measures how long ago a batch arrived.
 
-The rule: a window W after a batch has arrived, everything of its session up to its greatest stamp leaves, in the
-order of stamps. What overtook it on the way and what it overtook by less than W is in order; what comes later than
-that is late. Batches of different sessions leave in the order in which they arrived. A session that falls silent
-holds up nobody; one whose clock leaps ahead makes only its own later messages late.
+The rule: a window W after a batch has arrived, all messages of its session up to its greatest stamp leave, in the order of
+stamps. So if one batch overtakes another by less than W, both are in order; a batch that comes later than that is late.
+Batches of different sessions leave in the order of arrival. A silent session delays no other; a session whose clock jumps
+ahead makes only its own later messages late.
 
-Deciding and applying are apart, as in the window sorter; the record of an emission holds the sequence number of the
-last batch whose window is over.
+Deciding and applying are separate, as in the window sorter; the record of a release has the sequence number of the last
+batch whose window is over.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CausalImage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Session:
-    """One producer's. What waits of it is in a table of its own."""
+    """The session of one producer. Its waiting messages are in a separate table."""
 
     __slots__ = ("arrived_us", "floor")
 
@@ -70,7 +70,7 @@ _FORGOTTEN_AT_ONCE = 500
 
 
 class CausalCapture(NamedTuple):
-    """The sorter as it was at one moment, some of it at a time."""
+    """The sorter as it was at one moment, in parts."""
 
     sessions: Iterator[list[SessionImage]]
     """First all sessions, then what waits of them: a session with much that waits comes in several images."""
@@ -83,13 +83,13 @@ class CausalSorter:
     def __init__(self, window_us: int, idle_us: int, most_sessions: int | None = None) -> None:
         self.window_us = window_us
         self.idle_us = idle_us
-        """A session that has sent nothing for so long is forgotten; what it sends then begins a new one."""
+        """A session that has sent nothing for so long is forgotten; later sends begin a new one."""
         self.most_sessions = limits.PRODUCERS_PER_QUEUE if most_sessions is None else most_sessions
         """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
         self.sessions: AgedMap[int, Session] = AgedMap()
         """In the order of their last arrival."""
         self._pending: AgedMap[int, PendingRuns] = AgedMap()
-        """What waits, by session; none is empty. A purge gives up the whole table, however many sessions there are."""
+        """Waiting messages, by session; none is empty. A purge replaces the whole table, for any number of sessions."""
         self._arrivals: AgedMap[int, Arrival] = AgedMap()
         """By the sequence number of their first message, rising."""
 
@@ -108,7 +108,7 @@ class CausalSorter:
         return Late(run.first_after(session.floor), lateness_us, None, session.floor)
 
     def insert(self, run: StampedRun, arrived_us: int, late: int = 0) -> None:
-        """Takes in the messages of the run that are in time; arrivals come in rising order of their sequences."""
+        """Inserts the messages of the run that are in time; arrivals come in rising order of their sequences."""
         session = self.sessions.get(run.process) or Session()
         self.sessions.put(run.process, session)
         session.arrived_us = max(arrived_us, session.arrived_us)
@@ -120,7 +120,7 @@ class CausalSorter:
         self._arrivals.put(run.base, Arrival(arrived_us, run.base, run.process, run.times[-1]))
 
     def _pending_of(self, session: int) -> PendingRuns:
-        """What waits of a session, about to grow."""
+        """The waiting messages of a session, which are about to grow."""
         pending = self._pending.get(session)
         if pending is None:
             pending = PendingRuns()
@@ -135,7 +135,7 @@ class CausalSorter:
         return oldest[1].arrived_us + self.window_us if oldest is not None else None
 
     def due_through(self, now_us: int, most: int | None = None) -> int | None:
-        """The last batch, by its first sequence number, whose window is over, or of the first so many; None where none is."""
+        """The last batch, by its first sequence number, whose window is over, among the first so many; None if there is none."""
         through: int | None = None
         for arrival in islice(self._arrivals.values(), most):
             if arrival.arrived_us + self.window_us > now_us:
@@ -190,7 +190,7 @@ class CausalSorter:
 
     @property
     def tables(self) -> tuple[AgedMap[int, Session], AgedMap[int, PendingRuns], AgedMap[int, Arrival]]:
-        """What tells a capture of its changes."""
+        """The tables that tell a capture about their changes."""
         return self.sessions, self._pending, self._arrivals
 
     def begin_capture(self) -> CausalCapture:
@@ -235,7 +235,7 @@ def _arrivals(page: dict[int, Arrival]) -> list[Arrival]:
 
 
 def _images(pages: Iterator[list[tuple[int, list[Entry]]]]) -> Iterator[list[SessionImage]]:
-    """What waits; the session itself is there already."""
+    """The waiting messages; the session itself exists already."""
     for page in pages:
         few: list[SessionImage] = []
         for number, entries in page:

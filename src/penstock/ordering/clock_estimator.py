@@ -1,13 +1,13 @@
-"""Keeps an interval of true time from exchanges with clocks that know it, as NTP does, with bounds instead of guesses.
+"""Keeps an interval of true time from exchanges with clocks that know it, as NTP does, with bounds instead of estimates.
 
-The rule, which needs no symmetric network: the answer left the server before it came back, so true time is at least
-what the server then knew; the question left before the server saw it, so true time is at most what the server knew
-then and the whole round trip. Between exchanges the bounds move with the local monotonic clock and part at the
-stated drift. As long as that clock keeps to its drift and servers to their bounds, true time is always inside.
+The rule, which needs no symmetric network: the answer left the server before it came back, so true time is at least what
+the server knew then; the question left before the server saw it, so true time is at most what the server knew then and the
+whole round trip. Between exchanges the bounds move with the local monotonic clock and diverge at the stated drift. As long
+as that clock keeps to its drift and servers to their bounds, true time is always inside.
 
-When it does not (a suspended machine, a frozen or stepped clock), the next exchange usually contradicts the old
-bounds: until another one confirms it, the interval holds both. A break too small to be noticed is forgotten with
-the exchanges of its time, of which a source keeps eight.
+If it does not (a suspended machine, a frozen or stepped clock), the next exchange usually contradicts the old bounds:
+until another one confirms it, the interval includes both. An error too small to be noticed is forgotten with the exchanges
+of its time, of which a source keeps eight.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from penstock.ordering.clock_interval import ClockInterval
 
 DRIFT_PPM = 200
-"""What a computer's oscillator and a node's own correction may add up to; TrueTime assumes the same."""
+"""The assumed sum of a computer's oscillator error and a node's own correction; TrueTime assumes the same."""
 EXCHANGES_KEPT = 8
 GRANULARITY_US = 1
 
@@ -30,9 +30,9 @@ class Exchange(NamedTuple):
 
     sent_us: int
     received: ClockInterval
-    """What the server knew when it saw the question."""
+    """The server's interval when it saw the question."""
     answered: ClockInterval
-    """What the server knew when it answered."""
+    """The server's interval when it answered."""
     returned_us: int
 
 
@@ -52,7 +52,7 @@ class _Sample(NamedTuple):
 
 
 class _Drift(NamedTuple):
-    """While the local clock shows `d`, true time passes by `d` and at most `ppm` millionths of `d` more or less."""
+    """While the local clock advances by `d`, true time advances by `d` and at most `ppm` millionths of `d` more or less."""
 
     ppm: int
     granularity_us: int
@@ -68,7 +68,7 @@ class _Drift(NamedTuple):
         earliest_us, latest_us = sample.known
         if elapsed_us > 0:
             earliest_us += self.shortest_us(elapsed_us)
-        else:  # taken before the answer came, or in the same tick as it, who knows on which side
+        else:  # taken before the answer came, or in the same tick; the order is unknown
             earliest_us -= self.longest_us(-elapsed_us)
         if elapsed_us >= 0:
             latest_us += self.longest_us(elapsed_us)
@@ -78,7 +78,7 @@ class _Drift(NamedTuple):
 
 
 class _Source:
-    """What the last exchanges with one server tell."""
+    """The bounds from the last exchanges with one server."""
 
     __slots__ = ("_doubt", "_drift", "_earliest", "_latest", "_samples")
 
@@ -117,11 +117,11 @@ class _Source:
 class ClockEstimator:
     """The interval of true time of one process, by its local monotonic clock.
 
-    Readings for which the interval is asked come in the order in which they were taken, and never from before a
-    question that is answered already; exchanges may be taken in whenever it suits.
+    Readings for which the interval is requested come in the order in which they were taken, and never from before a
+    question that is answered already; exchanges may be added at any time.
 
-    The local clock should be one that nobody corrects (CLOCK_MONOTONIC_RAW): what disciplines CLOCK_MONOTONIC may
-    bend it far beyond any drift.
+    The local clock should be one that no program corrects (CLOCK_MONOTONIC_RAW): corrections of CLOCK_MONOTONIC may exceed
+    any drift.
     """
 
     def __init__(self, drift_ppm: int = DRIFT_PPM, granularity_us: int = GRANULARITY_US) -> None:
@@ -129,7 +129,7 @@ class ClockEstimator:
         self._sources: dict[str, _Source] = {}
         self._newest_us = self._since_us = -(2**63)
         self.contradictions = 0
-        """Exchanges that could not be true together with those before: somebody's clock broke its bounds."""
+        """Exchanges that contradicted the ones before: some clock broke its bounds."""
         self.breaks = 0
         """How often the local clock went back, which made everything known worthless."""
 
@@ -157,9 +157,9 @@ class ClockEstimator:
         self._sources.pop(source, None)
 
     def interval(self, now_us: int) -> ClockInterval | None:
-        """True time when the local clock shows `now_us`, or None where nothing is known.
+        """True time when the local clock shows `now_us`, or None if it is unknown.
 
-        What all sources allow; where they contradict each other, what any of them does.
+        The interval that all sources allow; if they contradict each other, the one that any of them allows.
         """
         self._pass(now_us)
         known = [source.at(now_us) for source in self._sources.values()]
@@ -171,7 +171,7 @@ class ClockEstimator:
         return allowed
 
     def sources_contradict(self, now_us: int) -> bool:
-        """Whether two sources cannot both be right: something an operator should look at."""
+        """Whether two sources cannot both be right, which an operator should know."""
         self._pass(now_us)
         known = [source.at(now_us) for source in self._sources.values()]
         return bool(known) and max(k.earliest_us for k in known) > min(k.latest_us for k in known)

@@ -1,7 +1,7 @@
-"""An interval that holds true time, and what a queue does when it is too wide.
+"""An interval that contains true time, and what a queue does when it is too wide.
 
-Nobody knows what time it is; a process knows two bounds. Order that is decided by comparing intervals holds whatever
-the clocks did inside them, and how wide they are says how long order takes.
+No process knows the exact time; it knows two bounds. An order that is decided by comparing intervals is right for every
+behaviour of the clocks inside them, and their width says how long order takes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class ClockInterval(NamedTuple):
         return self.earliest_us <= time_us <= self.latest_us
 
     def hull(self, other: ClockInterval) -> ClockInterval:
-        """What at least one of them allows, and everything between."""
+        """The smallest interval that contains both."""
         return ClockInterval(min(self.earliest_us, other.earliest_us), max(self.latest_us, other.latest_us))
 
     def contradicts(self, other: ClockInterval) -> bool:
-        """Whether no time lies in both."""
+        """Whether the two have no time in common."""
         return self.earliest_us > other.latest_us or other.earliest_us > self.latest_us
 
 
@@ -56,7 +56,7 @@ class UncertaintyPolicy(NamedTuple):
     when_wider: Literal["hold", "refuse"] = "refuse"
 
     def judge(self, now: ClockInterval | None) -> Readiness:
-        """Whether to go on. None is a clock that has not been compared with any other yet."""
+        """Whether to continue. None is a clock that has not been compared with any other yet."""
         if now is not None and now.uncertainty_us <= self.max_uncertainty_us:
             return "go"
         return self.when_wider

@@ -1,9 +1,9 @@
 """Closed timestamps: how several partitions deliver in one order of time.
 
-A partition closes a time: it promises, on record, never again to take anything in at or below it. What all of them
-have closed is complete, so it can be delivered in one order; what lies above waits. An idle partition closes with
-its clock and holds up nobody; one that is cut off holds up everybody, which is what strict order means, and
-`slowest` says which it is. A closed time only rises, also through failover, because the next primary reads it.
+A partition closes a time: it promises, in a record, never again to accept anything at or below it. What all of them have
+closed is complete, so it can be delivered in one order; later messages wait. An idle partition closes with its clock and
+delays no other. A disconnected one delays all, which strict order requires, and `slowest` names it. A closed time only
+rises, also through failover, because the next primary reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.ordering.stamped_run import StampedRun
 from penstock.ordering.timestamp_id import TimestampId
 
 SEALED = 2**63 - 1
-"""The closed time of a partition that takes in nothing any more, ever."""
+"""The closed time of a partition that will never accept anything again."""
 
 
 class ClosedTimestamps:
@@ -49,7 +49,7 @@ class ClosedTimestamps:
         return True
 
     def leave(self, partition: int) -> None:
-        """A partition is no more. It must have been sealed: else what it still holds would be passed over."""
+        """A partition no longer exists. It must have been sealed: otherwise its remaining messages would be skipped."""
         if self._closed.get(partition) != SEALED:
             raise ValueError(f"partition {partition} is not sealed")
         del self._closed[partition]
@@ -59,7 +59,7 @@ class ClosedTimestamps:
         return min(self._closed.values(), default=-1)
 
     def slowest(self) -> int | None:
-        """The partition that everybody waits for; the lowest number of several."""
+        """The partition for which all others wait; the lowest number of several."""
         return min(self._closed, key=lambda number: (self._closed[number], number), default=None)
 
     def dump(self) -> dict[int, int]:
@@ -75,7 +75,7 @@ class Slice(NamedTuple):
 
 
 class PartitionRun(msgspec.Struct, frozen=True, array_like=True):
-    """What waits of a partition's run, in a snapshot: its id, the sequence number of its first, its times."""
+    """The rest of a partition's run in a snapshot: its id, the sequence number of its first, its times."""
 
     partition: int
     process: int
@@ -89,7 +89,7 @@ Entry = tuple[int, int, int, int, int, int, StampedRun]
 
 
 class PartitionMerge:
-    """Merges what partitions let out, each in its own order, into one order up to the minimum of their closed times."""
+    """Merges the releases of partitions, each in its own order, into one order up to the minimum of their closed times."""
 
     def __init__(self, closed: ClosedTimestamps) -> None:
         self._closed = closed
@@ -103,7 +103,7 @@ class PartitionMerge:
             heappush(self._heap, _entry(partition, run, 0))
 
     def take(self) -> list[Slice]:
-        """What is complete, in order: slices as long as no other partition has anything in between."""
+        """The complete part, in order: slices as long as no other partition has anything in between."""
         limit_us = self._closed.minimum_us()
         heap = self._heap
         taken: list[Slice] = []

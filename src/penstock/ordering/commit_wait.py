@@ -1,12 +1,12 @@
 """The server's stamp, and when a stamped send may be answered.
 
-The promise: if one send was acknowledged before another began, its stamp is smaller, whichever servers took them.
-A stamp is not before true time (it is at least `latest`), and nobody hears of it until true time is past it (the
-answer waits for `earliest` to pass the stamp). Whoever begins a send after that answer does so after the stamp, so
-the next stamp is greater. The wait is twice the uncertainty and runs while the disk and the replicas write.
+The promise: if one send was acknowledged before another began, its stamp is smaller, on all servers. A stamp is not before
+true time (it is at least `latest`), and no client learns it until true time is past it (the answer waits for `earliest` to
+pass the stamp). A send that begins after that answer begins after the stamp, so the next stamp is greater. The wait is
+twice the uncertainty and runs while the disk and the replicas write.
 
-The last stamp is on record. It keeps stamps of a partition rising when the clock goes back, when the clock is too
-coarse to tell two sends apart, and on the next server that takes the partition over.
+The last stamp is recorded. It keeps stamps of a partition rising when the clock goes back, when the clock is too coarse to
+distinguish two sends, and on the next server that leads the partition.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from penstock.ordering.clock_interval import ClockInterval
 
 
 class CommitWait:
-    """The stamps of one partition. `last_us` is the whole state: a snapshot holds it, records rebuild it.
+    """The stamps of one partition. `last_us` is the whole state: a snapshot contains it, records rebuild it.
 
-    Deciding and applying are apart: `next_stamp` changes nothing; the stamp goes into the record of the send, and
+    Deciding and applying are separate: `next_stamp` changes nothing; the stamp goes into the record of the send, and
     applying that record, here, after a restart and on every replica, calls `observe`.
     """
 
@@ -43,9 +43,10 @@ class CommitWait:
         return max(0, self.last_us - now.latest_us)
 
     def closable_us(self, now: ClockInterval) -> int:
-        """What the partition may promise: no stamp will be at or below it. `observe` it when the promise is recorded.
+        """The time that the partition may close: no stamp will be at or below it. Call `observe` with it when the promise is
+        recorded.
 
-        It is in the past for certain, so the promise costs later sends nothing.
+        It is certainly in the past, so the promise does not delay later sends.
         """
         return now.earliest_us - 1
 

@@ -1,4 +1,4 @@
-"""The two clocks of a computer that time is told by; whoever may touch the world hands them in."""
+"""The two clocks of a computer, passed in by the packages that may read them."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class LocalClock(NamedTuple):
     wall_us: Callable[[], int]
     """Since 1970, by a clock that people and programs set."""
     reading_us: Callable[[], int]
-    """Since whenever, by a clock that nobody corrects."""
+    """Microseconds from any origin, by a clock that no program corrects."""

@@ -1,7 +1,7 @@
-"""The time of a node that nobody else tells the time: its own clock defines it, so it knows it exactly.
+"""The time of a node without other sources: its own clock defines time, so it knows it exactly.
 
-The wall clock may be set by hand or stepped; time may not go back. So time passes with the monotonic clock, follows
-the wall clock gently, and begins after everything that the node ever wrote down.
+The wall clock may be set by hand or stepped; time may not go back. So time follows the monotonic clock, is slowly adjusted
+to the wall clock, and begins after all recorded times of the node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ JUMP_US = 1_000_000
 
 
 class OwnTimeline:
-    """Time that never goes back; `last_us` is the last stamp on record."""
+    """Time that never goes back; `last_us` is the last recorded stamp."""
 
     def __init__(self, wall_us: int, reading_us: int, last_us: int = 0) -> None:
         self._reading_us = reading_us

@@ -1,7 +1,7 @@
-"""Runs that wait for their turn: a heap of runs by their heads, merged only where they overlap.
+"""Waiting runs: a heap of runs by their heads, merged only where they overlap.
 
-What is taken is everything up to a time, so all ids of one time leave together. Runs that do not overlap leave as
-whole ranges, whatever their length; those that do are merged by one stable sort, at the speed of C.
+Everything up to a time is taken together, so all ids of one time leave together. Runs that do not overlap leave as whole
+ranges of any length; those that do are merged by one stable sort, at the speed of C.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class PendingRuns:
         self.count = 0
 
     def entries(self) -> list[Entry]:
-        """What waits, in no order; runs never change."""
+        """The waiting runs, in no order; runs never change."""
         return self._heap[:]
 
     def load(self, images: Iterable[RunImage]) -> None:

@@ -1,8 +1,8 @@
 """A stamped run: the messages of one batch, in the order of their producer's ids, as columns.
 
-A batch has one process and counters that run on from its first, so only times are a column. A batch whose times rise,
-as those of any sane producer do, keeps its sequence numbers implicit; one whose times do not is sorted once, and then
-its sequence numbers are a column too.
+A batch has one process and counters that continue from its first, so only times are a column. A batch with rising times,
+the usual case, keeps its sequence numbers implicit; another one is sorted once, and then its sequence numbers are a column
+too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunImage(msgspec.Struct, frozen=True, array_like=True):
-    """A run, or what is left of it, in a snapshot."""
+    """A run, or the rest of it, in a snapshot."""
 
     process: int
     counter: int
@@ -86,7 +86,7 @@ class StampedRun:
         return self.sequences[start:stop]
 
     def image(self, start: int) -> RunImage:
-        """What is left of the run from `start` on."""
+        """The rest of the run from `start` on."""
         times = self.times[start:].tobytes()
         if self.sequences is None:
             return RunImage(self.process, self.counter + start, self.base + start, times, None)
@@ -96,7 +96,7 @@ class StampedRun:
 def run_of(times: Iterable[int], process: int, counter: int, base: int) -> StampedRun:
     """A batch as it came: the times of its messages, the id of its first, the sequence number of its first.
 
-    The times of a column that is passed are not copied: it belongs to the run from then on.
+    The column of times is not copied: it belongs to the run from then on.
     """
     column = times if isinstance(times, array) else array("Q", times)
     if len(column) == 1:
@@ -111,7 +111,7 @@ def run_of(times: Iterable[int], process: int, counter: int, base: int) -> Stamp
 
 
 def check_ids(times: Column, process: int, counter: int) -> None:
-    """Raises unless the ids of a batch are ids; for batches that come from outside."""
+    """Raises unless the ids of a batch are valid; for batches that come from outside."""
     if process > PROCESS_MAX or counter + len(times) > COUNTERS or max(times, default=0) > TIME_MAX:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,

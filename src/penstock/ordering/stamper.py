@@ -1,8 +1,7 @@
 """Turns readings of a producer's monotonic clock into the timestamp ids of its messages.
 
-A message is stamped with the time at which it was made, though the time is asked for once a batch: what has passed
-since is known from the readings. Messages of one process made later never get a smaller id, whatever a better
-knowledge of the time does to the clock in between.
+A message is stamped with the time at which it was made, although the time is determined once a batch: the readings give
+the difference. Later messages of one process never get a smaller id, even if the time was corrected in between.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from penstock.ordering.timestamp_id import IdRange, Sequencer, TimestampId
 
 
 class Stamps(NamedTuple):
-    """The ids of a batch: one process, counters that run on from the first, and times."""
+    """The ids of a batch: one process, counters that continue from the first, and times."""
 
     process: int
     counter: int
@@ -59,7 +58,7 @@ class Stamper:
         return Stamps(self.process, counter, times_us, now.uncertainty_us + drifted_us + moved_us)
 
     def ahead_us(self, now: ClockInterval) -> int:
-        """How far the last stamp is ahead of now, and the next one with it: what a clock that went back has cost."""
+        """How far the last stamp, and so the next one, is ahead of now: the effect of a clock that went back."""
         return max(0, self._time_us - now.middle_us)
 
     def _follow(self, readings_us: Sequence[int], times_us: list[int]) -> bool:
@@ -79,7 +78,7 @@ class Stamper:
         return IdRange(TimestampId(time_us, self.process, first.counter), size)
 
     def given(self, times_us: Sequence[int]) -> Stamps:
-        """Ids for messages that bring their times along; nobody here knows how far those may be off."""
+        """Ids for messages that bring their times; their error is unknown here."""
         counter = self._sequencer.take(ClockInterval(0, 0), len(times_us)).first.counter
         self._counter = counter + len(times_us) - 1
         return Stamps(self.process, counter, list(times_us), 0)

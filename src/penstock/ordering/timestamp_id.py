@@ -1,8 +1,8 @@
-"""Timestamp ids: (synchronized time, process, counter) in 128 bits, unique, and in order however they are compared.
+"""Timestamp ids: (synchronized time, process, counter) in 128 bits, unique, and with the same order in every form.
 
-As a tuple, as an integer, as 16 bytes and as 26 characters of text they sort alike. The counter of a process runs on
-from one id to the next, whatever the time does, so the ids of a batch are one process, one first counter and a
-column of times: 8 bytes a message, or nothing where all of them share one time.
+As a tuple, as an integer, as 16 bytes and as 26 characters of text they sort alike. The counter of a process continues
+from one id to the next, independent of the time, so the ids of a batch are one process, one first counter and a column of
+times: 8 bytes a message, or nothing if all of them share one time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TimestampId(NamedTuple):
 
 
 BEFORE_ALL = TimestampId(0, 0, -1)
-"""Smaller than every id: where order begins."""
+"""Smaller than every id: the beginning of the order."""
 
 
 def last_of(time_us: int) -> TimestampId:
@@ -90,7 +90,7 @@ def from_text(text: str) -> TimestampId:
 
 
 def draw_process(dice: random.Random) -> int:
-    """A process number nobody else is likely to have: 100,000 processes share one with a chance of 1 in 50,000.
+    """A process number that is probably unique: 100,000 processes share one with a chance of 1 in 50,000.
 
     Two that do share one still need the same counter in the same microsecond to make the same id.
     """
@@ -110,12 +110,11 @@ class IdRange(NamedTuple):
 
 
 class Sequencer:
-    """Hands out ids of one process, each greater than the one before, whatever the clock does.
+    """Makes ids of one process, each greater than the one before, for any behaviour of the clock.
 
-    An id carries the middle of the clock's interval, which is never further from true time than the uncertainty.
-    When the clock stands still or goes back, time stands still here and the counter goes on; when the counter has
-    come round, time goes on by a microsecond. A process that starts again takes a new process number, or goes on
-    from the last id that it wrote down.
+    An id contains the middle of the clock's interval, whose error is at most the uncertainty. When the clock stops or goes
+    back, the time of ids stops and the counter continues; when the counter has wrapped around, the time advances by a
+    microsecond. A process that starts again takes a new process number, or continues from its last recorded id.
     """
 
     def __init__(self, process: int, last: TimestampId = BEFORE_ALL) -> None:
@@ -143,5 +142,5 @@ class Sequencer:
         return IdRange(TimestampId(time_us, self._process, counter), count)
 
     def ahead_us(self, now: ClockInterval) -> int:
-        """How far the next id is ahead of the latest that true time may be: what a clock that went back has cost."""
+        """How far the next id is ahead of the latest possible true time: the effect of a clock that went back."""
         return max(0, self._time_us - now.latest_us)

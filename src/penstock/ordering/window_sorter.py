@@ -1,16 +1,16 @@
 """The window sorter: messages in the order of their producers' synchronized stamps, sorted online.
 
-A message waits until its stamp is certainly a window W in the past (`earliest - W` has reached it) and then leaves,
-in the order of ids. So what arrives less than W after its stamp, by true time, is always in order. The floor is the last
-id that left, or that was promised away by `close`; it only rises, and nothing is ever taken in at or below it: such
-a message is late. Time alone moves things on, so a producer that sends nothing holds up nobody; and a stamp beyond
-what time may be is refused, so no producer can push the floor into the future.
+A message waits until its stamp is certainly a window W in the past (`earliest - W` has reached it) and then leaves, in the
+order of ids. So messages that arrive less than W after their stamp, by true time, are always in order. The watermark is
+the last id that left, or that `close` has excluded; it only rises, and no message at or below it is accepted: it is late.
+Only time releases messages, so a silent producer delays no other; and a stamp beyond the possible time is refused, so no
+producer can push the watermark into the future.
 
-Deciding and applying are apart: `judge` and `due_through` change nothing; `insert` and `emit_through` are what
-applying the records of a send and of an emission does, here, after a restart and on every replica.
+Deciding and applying are separate: `judge` and `due_through` change nothing; `insert` and `emit_through` apply the records
+of a send and of a release, here, after a restart and on every replica.
 
-Memory: 8 bytes a waiting message (16 if its batch had to be sorted) and about 430 a batch. What waits is what
-arrives in W + the uncertainty + the allowed advance; the queue's own limits bound it where producers do not.
+Memory: 8 bytes a waiting message (16 if its batch had to be sorted) and about 430 a batch. The waiting messages are those
+that arrive in W + the uncertainty + the allowed advance; the queue's own limits bound them if producers do not.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Late(NamedTuple):
     lateness_us: int
     """How far the oldest of them is behind what has left already."""
     window_needed_us: int | None
-    """A window so long would have had it in time; None where the producer's clock is its own, so nobody can tell."""
+    """The window that would have been wide enough; None if the producer uses its own clock, so it is unknown."""
     precedes: TimestampId | None
     """The nearest id known to have left that the oldest of them should have preceded; None: nothing left, the time
     was closed."""
 
 
 class Refused(NamedTuple):
-    """A stamp of the batch is in the future: nothing of it is taken."""
+    """A stamp of the batch is in the future: nothing of it is accepted."""
 
     stamp_us: int
     limit_us: int
@@ -66,7 +66,7 @@ Verdict = Accepted | Late | Refused
 
 
 class Emitted(NamedTuple):
-    """What left: sequence numbers in the order to deliver them, and the id of the last."""
+    """The released messages: sequence numbers in the order of delivery, and the id of the last."""
 
     runs: Runs
     messages: int
@@ -121,13 +121,13 @@ class WindowSorter:
         return heads[place] if place < len(heads) else None
 
     def insert(self, run: StampedRun, late: int = 0) -> None:
-        """Takes in the messages of the run that are in time: all but the first `late`."""
+        """Inserts the messages of the run that are in time: all but the first `late`."""
         if late < len(run) and run.id_at(late) <= self.floor:
             raise ValueError(f"{run.id_at(late)} is at or below the floor {self.floor}")
         self._pending.insert(run, late)
 
     def add(self, run: StampedRun, now: ClockInterval) -> Verdict:
-        """Judges and takes in what is in time."""
+        """Judges, and inserts what is in time."""
         verdict = self.judge(run, now)
         if isinstance(verdict, Accepted):
             self._pending.insert(run)
@@ -172,7 +172,7 @@ class WindowSorter:
         return now.earliest_us - self.window_us
 
     def close(self, time_us: int) -> Emitted | None:
-        """Promises that nothing at or below a time is taken in any more; what waits up to there leaves."""
+        """Promises that nothing at or below a time is accepted any more; releases everything up to there."""
         emitted = self.emit_through(time_us)
         self.floor = max(self.floor, last_of(time_us))
         return emitted

@@ -1,4 +1,4 @@
-"""Searching the audit trail without Spark: PyArrow reads the days that can have it, and the columns that are asked about."""
+"""Searches the audit trail without Spark: PyArrow reads the matching days and the needed columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD_ROWS = 100_000
 
 @dataclass(frozen=True)
 class AuditQuery:
-    """What is looked for; None: anything."""
+    """The search conditions; None: any value."""
 
     user: str | None = None
     account: str | None = None
@@ -67,7 +67,7 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
 
 
 def _last(found: Any, limit: int | None) -> Any:
-    """The rows in the order of time, the last so many: what comes before those is let go of on the way."""
+    """The last so many rows in the order of time; earlier ones are dropped on the way."""
     import pyarrow as pa
 
     held: list[Any] = []

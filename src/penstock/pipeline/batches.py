@@ -1,4 +1,4 @@
-"""One micro-batch: new rows sorted out, the job's rows added to its tables, what was seen remembered; in this order."""
+"""One micro-batch: finds the new rows, adds the job's rows to its tables, remembers the numbers, in this order."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LEFT_OUT = {LIFECYCLE.name: f"case when change = {int(Change.RENUMBERED)} then 
 
 
 class StoppedError(Exception):
-    """The run was told to stop before this batch began: it is done by the next run."""
+    """The run was asked to stop before this batch began; the next run processes it."""
 
 
 class BatchDone(NamedTuple):
-    """What became of a batch."""
+    """The result of a batch."""
 
     batch: int
     rows: int
@@ -41,7 +41,7 @@ class BatchDone(NamedTuple):
 
 
 class Batches:
-    """What Spark calls for every micro-batch, in a thread of its own."""
+    """The function that Spark calls for every micro-batch, in a separate thread."""
 
     def __init__(
         self, warehouse: Warehouse, job: Job, memory: JobState, done: Callable[[BatchDone], None]
@@ -70,7 +70,7 @@ class Batches:
 
     def _add(self, rows: DataFrame, batch: int) -> None:
         begun = time.monotonic()
-        # A batch is planned once: to plan it anew with every stage costs more than it could save.
+        # A batch is planned once: planning it again at every stage costs more than it could save.
         rows.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
         kept = rows.drop(*_LINK_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:

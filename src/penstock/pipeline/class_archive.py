@@ -1,9 +1,9 @@
-"""Spark's classes as Java reads them fastest: written down once, and used by every Java that is started here from then on.
+"""An archive of Spark's classes for Java: written once, and used by every Java that is started here from then on.
 
-A Java that starts Spark spends seconds on finding and checking 15,000 classes in some 300 archives, every time. It can write
-down what it has loaded (`-XX:SharedArchiveFile`), and notices by itself where what it finds is of another Java or another
-Spark. What it does not notice is a file that was cut short, over which it dies: so a file gets its name when it is whole and
-on disk.
+A Java that starts Spark spends seconds on finding and checking 15,000 classes in some 300 archives, every time. It can
+archive the classes that it has loaded (`-XX:SharedArchiveFile`), and notices by itself if the archive belongs to another
+Java or another Spark. It does not notice an incomplete file, and crashes on it: so a file gets its name when it is
+complete and on disk.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECORDING = "-XX:+RecordDynamicDumpInfo -Xlog:disable"
-"""For the Java that is to write the archive, without a word on each class that it leaves out. It cannot use one meanwhile."""
+"""For the Java that writes the archive, without a message about each class that it leaves out. It cannot use an archive
+meanwhile.
+"""
 _USED = "-XX:SharedArchiveFile="
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""An archive that does not fit is no trouble, and what Java says of it would stand in the output of a job."""
+"""An archive that does not match is ignored, and Java's message about it would be in the output of a job."""
 _NAME = "spark-classes"
 
 
@@ -72,20 +74,20 @@ def write_archive(session: SparkSession, java_home: Path) -> Path:
 
 
 def quoted(option: str) -> str:
-    """An option as one word of many, whatever directory it names."""
+    """A quoted option, for any directory name."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if " " in option or escaped != option else option
 
 
 def _places(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Where it may be: with the virtual environment that has this Spark, or with what its user may lose at any time."""
+    """The possible directories: in the virtual environment that has this Spark, or in the user's cache."""
     cache = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     own = [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
     return [*own, Path(cache) / "penstock"]
 
 
 def _file_name(java_home: Path) -> str:
-    """Another one for another Java or Spark, and for the same installed anew: Java would refuse what was written before."""
+    """A different name for each Java, Spark and installation: Java would refuse an archive of another one."""
     facts = []
     for part in (_spark_home() / "jars", java_home.resolve() / "lib" / "modules"):
         with suppress(OSError):
@@ -107,13 +109,13 @@ def _is_writable(place: Path) -> bool:
 
 
 def _silence(session: SparkSession) -> None:
-    """On standard output Java would say that it does what it is told."""
+    """Otherwise Java would print messages on standard output."""
     jvm: Any = session._jvm
     jvm.java.lang.System.setOut(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
 
 
 def _tell_java(session: SparkSession, command: str, *words: str) -> None:
-    """What `jcmd` would tell it, which not every Java comes with."""
+    """Sends Java a command of `jcmd`, a program that not every Java contains."""
     jvm: Any = session._jvm
     gateway: Any = session.sparkContext._gateway
 
@@ -126,7 +128,7 @@ def _tell_java(session: SparkSession, command: str, *words: str) -> None:
     text, thing = jvm.java.lang.String, jvm.java.lang.Object
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    # Its own class is hidden from us, so the method is looked up where everybody sees it.
+    # Its own class is not accessible, so the method is looked up in a public interface.
     methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
     (invoke,) = [method for method in methods if method.getName() == "invoke"]
     given, kinds = array(thing, array(text, *words)), array(text, "[Ljava.lang.String;")

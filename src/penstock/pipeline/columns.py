@@ -1,6 +1,6 @@
-"""Native batches as Arrow's columns: whole buffers are taken over or joined, and no object is made for a message.
+"""Native batches as Arrow's columns: whole buffers are used or joined, and no object is made for a message.
 
-Only messages with attributes cost something each, and groups that are no text.
+Only messages with attributes, and with groups that are not text, cost something each.
 """
 
 from __future__ import annotations

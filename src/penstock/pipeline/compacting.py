@@ -30,9 +30,10 @@ class Tidied(NamedTuple):
 def compact_job(
     spark: SparkSession, job: Job, warehouse: str, keep: Keep = FOR_EVER, now: datetime | None = None
 ) -> Tidied | None:
-    """Old rows go, and everything that was rolled up becomes one directory a block; None: the job has no tables here.
+    """Removes old rows, and combines everything that was rolled up into one directory for each block; None: the job has no
+    tables here.
 
-    Raises `JobRunsError` while the job runs. Where no lock can tell, only full directories are touched.
+    Raises `JobRunsError` while the job runs. If there is no lock that shows this, only full directories are changed.
     """
     files = Files(spark, warehouse)
     generation = generation_of(files, job.name)

@@ -1,7 +1,7 @@
-"""What goes wrong between Spark and Penstock, as a sentence that a person can act on, and how to find it again.
+"""Errors between Spark and Penstock, as sentences that say what to do, and how to find them again.
 
-Spark wraps what Python raises in its own errors, with stacks of two languages around it. The sentence is marked, so
-that whoever catches Spark's error can show just that.
+Spark wraps Python's exceptions in its own errors, with stacks of two languages. The sentence is marked, so that it can be
+extracted from Spark's error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LOST = (
     "Python worker exited unexpectedly",
     "Python daemon failed to launch worker",
 )
-"""What Spark says of a Python process of its own that is not there. One that cannot be started at all is not among them."""
+"""Spark's messages about a Python process of its own that is gone. A process that cannot be started at all is not included."""
 
 
 class PipelineError(Exception):
-    """Something a person can mend: the message says what is wrong and what to do about it."""
+    """An error that the user can correct: the message says what is wrong and what to do about it."""
 
 
 def reason_of(error: BaseException) -> str | None:
@@ -44,8 +44,9 @@ def python_was_lost(error: BaseException) -> bool:
 
 
 def in_short(error: str) -> str:
-    """What an error of Java says, without its stack: its first line, or where that says only which call it was, the error
-    that it came of, and the last cause. Of what a Python process said it is the last line, which tells what it died of."""
+    """An error of Java without its stack: its first line, or, if that only names the call, the error that caused it and the
+    last cause. For a Python process it is the last line of its output, which names the cause.
+    """
     if (died := _DIED.search(error)) is not None and died["said"].strip():
         return f"a Python process that Spark started has ended: {died['said'].splitlines()[-1].strip()}"
     first, *others = error.strip().splitlines() or ["Spark does not say why"]

@@ -1,7 +1,7 @@
-"""What runs with few rows at a time do differently: one that follows on the machine of the server, and one that soon ends.
+"""Settings for runs with few rows at a time: a run that follows on the server's machine, and a run that ends soon.
 
-What they cost is Spark's planning rather than the rows. So Java compiles what it runs once and quickly: the thorough compiler
-would use more processor time in the first hour than all batches together. One that follows also stays behind everybody else.
+Their cost is Spark's planning, not the rows. So Java compiles the code once and quickly: the thorough compiler would use
+more processor time in the first hour than all batches together. A run that follows also has the lowest priority.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LITTLE_BYTES = 16 * 2**20
 """Of a log: some 200,000 requests, which take about as long either way."""
 _KEPT_PACKED = "spark.sql.inMemoryColumnarStorage.compressed"
-"""What is kept for the second look at a batch, and gone a moment later."""
+"""What is cached for the second use of a batch, and dropped a moment later."""
 
 
 def follow_settings(given: dict[str, str]) -> dict[str, str]:
-    """Settings of Spark for a session in this process that only follows; what somebody has set stays as it is."""
+    """Settings of Spark for a session in this process that only follows; existing settings stay."""
     ours = {JAVA_OPTIONS: _QUICK_JAVA, _KEPT_PACKED: "false"}
     return ours | given
 
@@ -30,10 +30,10 @@ def short_settings(given: dict[str, str], unread_bytes: int) -> dict[str, str]:
 
 
 def give_way(niceness: int = NICENESS) -> None:
-    """A server on the same machine goes first: what follows it has time. Somebody's own `nice` stays as it is.
+    """Gives a server on the same machine precedence, because a run that follows has time. An existing `nice` stays.
 
-    Spark's processes inherit it. Threads of this kind also do not interrupt others when they wake up, which matters more to a
-    server than its share of the processors: it is asked many times a millisecond.
+    Spark's processes inherit it. Threads of this kind also do not interrupt others when they wake up, which matters more
+    to a server than its share of the processors, because it gets many requests in a millisecond.
     """
     if niceness <= 0 or os.getpriority(os.PRIO_PROCESS, 0) != 0:
         return

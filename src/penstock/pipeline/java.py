@@ -1,4 +1,4 @@
-"""Finding the Java that Spark runs on."""
+"""Finds the Java for Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADVICE = (
 def find_java(environment: Mapping[str, str] | None = None, installed: Path = _INSTALLED) -> Path:
     """The home of a Java that is new enough: JAVA_HOME's, that of the PATH, or one that the system has installed.
 
-    JAVA_HOME is believed: where it is set to something that will not do, that is an error and no other is taken.
+    JAVA_HOME takes precedence: if its Java is not suitable, that is an error and no other is used.
     """
     server_facts = os.environ if environment is None else environment
     wanted = server_facts.get("JAVA_HOME")

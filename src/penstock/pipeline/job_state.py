@@ -1,7 +1,7 @@
-"""What a job remembers from batch to batch and from roll-up to roll-up, as small files in the warehouse.
+"""The memory of a job from batch to batch and from roll-up to roll-up: small files in the warehouse.
 
-Numbers that were seen are written after the rows of the batch, under its number: a batch that is repeated after a crash
-begins from what was seen before it, and so comes to the same rows.
+Seen numbers are written after the rows of the batch, under its number. A batch that is repeated after a crash begins with
+the numbers that were seen before it, and so gets the same rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEPT_BATCHES = 3
 
 
 class Rolling(NamedTuple):
-    """How far roll-ups are."""
+    """The progress of roll-ups."""
 
     through: int
     """The last batch that was rolled up; -1: none."""
@@ -75,8 +75,9 @@ class JobState:
         return {name.removesuffix(".json") for name in names if name.endswith(".json")}
 
     def note_table(self, name: str) -> None:
-        """After a table was written, and before the batch or the roll-up counts as done: whatever a crash leaves without a
-        note is written once more. A file for each table, since batches and roll-ups come in two threads."""
+        """After a table was written, and before the batch or the roll-up counts as done: a table without a note after a crash
+        is written again. One file for each table, because batches and roll-ups are in two threads.
+        """
         if name in self._noted:
             return
         note = f"{self._directory}/tables/{name}.json"

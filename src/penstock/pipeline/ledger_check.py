@@ -1,4 +1,4 @@
-"""The ledger's full check: everything that was ever reported, gone through at once, beside what roll-ups found."""
+"""The ledger's full check: all rows that were ever reported, at once, compared with the findings of roll-ups."""
 
 from __future__ import annotations
 

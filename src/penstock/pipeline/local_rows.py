@@ -1,4 +1,4 @@
-"""Rows that the driver has at hand, as a table of Spark."""
+"""Rows in the driver's memory, as a table of Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tables that are gone: found out before a run adds to what is left of them.
+"""Detects lost tables before a run adds to the rest of them.
 
-A checkpoint says that rows were read. Where the table that has them is gone nobody reads them again, and whatever is rolled
-up from the rest comes to less. So a run looks first whether all that was written is still there.
+A checkpoint says that rows were read. If the table with them is lost they are not read again, and every roll-up of the
+rest is too small. So a run first checks whether everything that was written is still there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.pipeline.warehouse.swapping import being_replaced
 from penstock.pipeline.warehouse.table import WarehouseTable
 
 _COMMITS = "commits"
-"""Where Spark notes, inside a checkpoint, every batch that is done."""
+"""Spark's notes, inside a checkpoint, about every batch that is done."""
 
 
 def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
@@ -56,7 +56,7 @@ def _is_there(files: Files, table: WarehouseTable, generation: str) -> bool:
         return True
     if table.filling == "days" and not files.renames_whole:
         return True  # object stores have no empty directories: it may be that all of its days were too old
-    return bool(being_replaced(files, table.name))  # somebody was killed meanwhile, and the run finishes it
+    return bool(being_replaced(files, table.name))  # a run was killed meanwhile, and this run completes it
 
 
 def _named(tables: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""`/metrics` of a run: a small HTTP server in a thread of its own."""
+"""`/metrics` of a run: a small HTTP server in a separate thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def monitoring(host: str, port: int, families: Callable[[], Iterable[Family]]) -
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  # the name it is called with
-            """Nobody wants a line for every look."""
+            """Suppresses the log line of each request."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)

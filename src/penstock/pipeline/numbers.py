@@ -1,8 +1,8 @@
 """Running numbers: which rows of a batch are new, and which are missing.
 
-Writers number their rows without gaps, and may send some twice after a crash. So all that has to be remembered of a
-writer is which stretches of numbers were seen: one stretch, while nothing is lost. A row may say that its writer left numbers out
-before it: those are missing as little as those that were seen.
+Writers number their rows without gaps, and may send some twice after a crash. So only the ranges of seen numbers must be
+remembered for each writer: one range, while nothing is lost. A row may say that its writer skipped numbers before it:
+those are not missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORD_BITS = 6
 
 
 class Gap(NamedTuple):
-    """Numbers of a writer that were never seen, though later ones were."""
+    """Numbers of a writer that were never seen, although later ones were."""
 
     writer: str
     first: int
@@ -62,7 +62,7 @@ class SeenNumbers:
         self.stretches[writer] = joined([*self.stretches.get(writer, []), stretch])
 
     def gaps(self) -> list[Gap]:
-        """What is missing between stretches."""
+        """The gaps between ranges."""
         return [
             Gap(writer, before[1] + 1, after[0] - 1)
             for writer, known in sorted(self.stretches.items())
@@ -84,7 +84,7 @@ class SeenNumbers:
 
 
 class Sorted(NamedTuple):
-    """A batch, sorted into what is new and what is not."""
+    """A batch, divided into new and repeated rows."""
 
     fresh: DataFrame
     """Every new row once."""
@@ -103,11 +103,11 @@ def sort_out(
 ) -> Sorted:
     """Which rows are new. The batch is gone through twice, so it should be kept (`persist`).
 
-    `left_out_from`, in SQL: of a row before which numbers were left out the first of them, else null. Such a row has a number that 64
-    divides, so that its word is its number.
+    `left_out_from`, in SQL: for a row before which numbers were skipped the first of them, else null. Such a row has a
+    number divisible by 64, so that its word is its number.
 
     A word of 64 bits says which of 64 neighbouring numbers are there: exact, and a sum over longs, which costs a tenth of
-    a distinct count. Only where a row did come twice are rows compared one by one.
+    a distinct count. Only if a row did come twice are rows compared one by one.
     """
     words = select(
         f"""
@@ -163,7 +163,7 @@ def joined(stretches: list[Stretch]) -> list[Stretch]:
 
 
 def _stretches(word: int, mask: int) -> list[Stretch]:
-    """What a word of 64 bits says; nearly always all of it."""
+    """The ranges in a word of 64 bits; nearly always one."""
     base = word << _WORD_BITS
     if mask == -1:
         return [(base, base + 63)]

@@ -1,7 +1,7 @@
-"""`penstock pipeline prepare`: whatever makes later runs start sooner, done once.
+"""`penstock pipeline prepare`: a preparation, done once, that makes later runs start faster.
 
-Java writes down which classes of Spark's it has loaded (`class_archive.py`). Which those are is found out by running jobs, of
-few rows, against a server that is there for nothing else.
+Java archives the classes of Spark that it has loaded (`class_archive.py`). Running jobs with few rows, against a temporary
+server, loads the needed classes.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.session import JAVA_OPTIONS, running_session
 
 _JOBS = ("usage", "ledger")
-"""One of each log; the others want no classes of their own that are worth a run."""
+"""One for each log; the others need no further classes that are worth a run."""
 _MESSAGES = 10
 _LOOK_SECONDS, _LOOKS = 0.1, 300
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a process that lives for seconds. What it loads is the same."""
+"""For a process that lives for seconds. It loads the same classes."""
 
 
 class Prepared(NamedTuple):
-    """What there is now."""
+    """The present archive."""
 
     archive: Path
     is_new: bool
@@ -66,7 +66,7 @@ def prepare() -> Prepared:
 
 @contextmanager
 def _server(data: Path) -> Iterator[str]:
-    """`penstock serve` that nobody else knows of, on this machine; its address."""
+    """A temporary `penstock serve` on this machine; its address."""
     command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", "--listen", "127.0.0.1:0"]
     command += ["--sqs-listen", "off", "--monitoring-listen", "off", "--durability", "os"]
     command += ["--data", str(data), "--log-level", "warning"]
@@ -76,7 +76,7 @@ def _server(data: Path) -> Iterator[str]:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise PipelineError("`penstock serve` did not start here, and says above why")
+                raise PipelineError("`penstock serve` did not start; its error is above")
             yield msgspec.json.decode(line)["url"]
         finally:
             process.terminate()

@@ -1,4 +1,4 @@
-"""How a run goes: figures for the terminal, for monitoring and for the end."""
+"""The progress of a run: figures for the terminal, for monitoring and for the end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Progress:
             return sum(rows for _, rows in recent) / max(now - since, 0.001)
 
     def note_offsets(self, source: Mapping[str, Any]) -> None:
-        """How far behind the log's end the query is, from what Spark tells of its source."""
+        """The query's lag behind the log's end, from Spark's report about its source."""
         said = _offset(source.get("latestOffset"))
         ends, latest = _following(_offset(source.get("endOffset"))), _following(said)
         if latest:

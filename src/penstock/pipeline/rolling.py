@@ -1,7 +1,7 @@
-"""Roll-ups: from what batches added to the tables that people read.
+"""Roll-ups: from the rows of batches to the tables that people read.
 
-A roll-up is about batches (after, through]. What it is about is written down before it begins, so that one which a crash
-cut short is repeated with the same batches, and comes to the same rows.
+A roll-up handles batches (after, through]. It records these before it begins, so that an interrupted one is repeated with
+the same batches, and gets the same rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOO_MANY_DIRECTORIES = 16
 
 
 class RollUpReader:
-    """The warehouse as a roll-up may see it: nothing beyond its last batch."""
+    """The warehouse for a roll-up: nothing beyond its last batch."""
 
     def __init__(self, warehouse: Warehouse, after: int, through: int) -> None:
         self._warehouse = warehouse
@@ -52,7 +52,7 @@ class RollUpReader:
 
 
 class Roller:
-    """Rolls up what one job's batches added."""
+    """Rolls up the rows of one job's batches."""
 
     def __init__(self, warehouse: Warehouse, job: Job, state: JobState) -> None:
         self._warehouse = warehouse
@@ -85,10 +85,10 @@ class Roller:
         return target
 
     def renew(self, server_facts: ServerFacts) -> bool:
-        """Makes the tables anew that depend on more than rows; False where that has to wait for a roll-up, or for a server.
+        """Replaces the tables that depend on more than rows; False if that must wait for a roll-up, or for a server.
 
-        It is about no batch, so nothing is written down first: one that is cut short leaves the table as it was, or as it
-        is to be, of the same batches.
+        It has no batches, so nothing is recorded first: an interrupted one leaves the table unchanged, or complete, of the
+        same batches.
         """
         rolling = self._state.rolling()
         # Without the server's word limits would be lost, not renewed.
@@ -115,7 +115,7 @@ class Roller:
         return done
 
     def expire(self, keep: Keep, now: datetime, *, everything: bool = False) -> int:
-        """Lets go of rows that are not to be kept; returns how many directories that changed."""
+        """Removes expired rows; returns how many directories that changed."""
         through = self._state.rolling().through
         firsts = {table.name: keep.first_day(table, now) for table in self._job.tables}
         sources = [firsts[table.name] for table in self._job.tables if table.filling == "batches"]
@@ -145,12 +145,12 @@ class Roller:
             self._warehouse.add_batch(table(name), target, rows, parts=1)
         first_day = self._state.first_day()
         for name, (days, rows) in rolled.days.items():
-            # A row that comes very late would take the place of a day whose other rows are gone.
+            # A row that comes very late would replace a day whose other rows are gone.
             whole = [day for day in days if first_day is None or day >= first_day]
             if whole:
                 self._warehouse.replace_days(table(name), rows, whole)
         self._write_gaps(gaps, target)
-        # Before the last table, which tells whoever comes after a crash that there is nothing left to do.
+        # Before the last table, which shows after a crash that nothing is left to do.
         self._note_written([*rolled.added, *rolled.days, self._job.gaps.name])
         for name, rows in rolled.whole.items():
             self._warehouse.replace_whole(table(name), rows, target)

@@ -1,4 +1,4 @@
-"""Runs a job: reads its log from where the checkpoint is, batch by batch, rolls up now and then, and leaves it tidy."""
+"""Runs a job: reads its log from the checkpoint on, batch by batch, rolls up now and then, and compacts at the end."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _LOOK_SECONDS = 0.2
 _LAG_SECONDS = 1.0
 """How often Spark is asked how far behind it is: all of its progress comes along, as text."""
 _STARTS = 10
-"""How often in a row, without a batch in between, a run is begun anew because a Python process of Spark's was lost."""
+"""How often in a row, without a batch in between, a run starts again because one of Spark's Python processes was lost."""
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _WITHOUT_PROGRAMS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-"""The other one starts a program of the system (`stat`, `chmod`) for every look at a file of the checkpoint."""
+"""The other one starts a program of the system (`stat`, `chmod`) for every access to a file of the checkpoint."""
 
 
 class Stop(Protocol):
-    """Ends a run after the batch that is under way; an `Event`, or a flag that a signal handler sets."""
+    """Ends a run after the present batch; an `Event`, or a flag that a signal handler sets."""
 
     def wait(self, timeout: float, /) -> bool:
         """Waits so many seconds at most; True: the run is to end."""
@@ -69,7 +69,7 @@ class RunOptions:
     """Of the log; each holds up to some thousand rows."""
     rebuild: bool = False
     lossless: bool = True
-    """False: go on where the log has let go of what was not read yet."""
+    """False: continue where the log has removed rows that were not read yet."""
     keep: Keep = FOR_EVER
     """For how long rows are kept."""
 
@@ -106,7 +106,7 @@ def run_job(
 
 
 class JobRun:
-    """One run of a job, in a warehouse that nobody else runs it in."""
+    """One run of a job, in a warehouse in which the job does not run elsewhere."""
 
     def __init__(
         self, warehouse: Warehouse, job: Job, options: RunOptions, progress: Progress, watch: Watch
@@ -122,7 +122,7 @@ class JobRun:
         self._expired: date | None = None
 
     def _batch_done(self, done: BatchDone) -> None:
-        """In Spark's thread: whoever watches need not wait for a roll-up that runs meanwhile."""
+        """In Spark's thread: a caller that watches need not wait for a running roll-up."""
         self._progress.add_batch(done)
         self._watch(self._progress)
 
@@ -136,7 +136,7 @@ class JobRun:
         self._watch(self._progress)
 
     def _read(self, checkpoint: str, stop: Stop) -> None:
-        """Begins anew, from the checkpoint, where all that went wrong is that a Python process of Spark's was lost."""
+        """Starts again, from the checkpoint, if the only error is that one of Spark's Python processes was lost."""
         query, tries, batches = None, 0, self._progress.batches
         try:
             while True:
@@ -192,7 +192,7 @@ class JobRun:
             raise _explained(error) from None
 
     def _wait(self, query: StreamingQuery, stop: Stop) -> None:
-        """Looks now and then; Spark's own waiting would not hear of `stop`."""
+        """Polls, because Spark's own waiting would not notice `stop`."""
         rolled = asked = time.monotonic()
         while query.isActive and not stop.wait(_LOOK_SECONDS):
             if time.monotonic() - asked >= _LAG_SECONDS:
@@ -219,7 +219,7 @@ class JobRun:
 
     def _roll(self) -> None:
         rolled = False
-        # Twice where a crash cut the last one short: what came since is in none yet.
+        # Twice if a crash interrupted the last one: rows since then are in none yet.
         while self._roller.behind():
             around = server_facts_of(self._options.endpoint) if self._job.wants_queues else ServerFacts()
             if self._roller.roll(around) is None:
@@ -231,7 +231,7 @@ class JobRun:
         self._note_missing()
 
     def _note_missing(self) -> None:
-        """Of all runs: what an earlier one found missing is no less so in one that finds nothing new."""
+        """For all runs: rows that an earlier run found missing are still missing."""
         self._progress.missing = sum(gap.missing for gap in self._roller.gaps())
 
 

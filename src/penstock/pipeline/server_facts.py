@@ -1,4 +1,6 @@
-"""What a job wants to know of the server: the limits and the fill of its queues, and room on the disk where it is near."""
+"""Facts about the server for jobs: the limits and the fill of its queues, and the free space on its disk if it is on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from penstock.pipeline.jobs.job import ServerFacts
 from penstock.wire.answers import QueueDescription
 
 INTERNAL = "penstock."
-"""What the names of queues begin with that Penstock keeps for itself."""
+"""The prefix of Penstock's own queues."""
 _SECONDS = 30.0
 
 
@@ -35,8 +37,9 @@ def server_facts_of(endpoint: str) -> ServerFacts:
 
 
 def missing_queues(endpoint: str, queues: Iterable[tuple[str, int]]) -> frozenset[int]:
-    """The ids of those that the server has no more. That a list does not name them says nothing: it may be that of one
-    account; and who may not see a queue is not told whether it is there."""
+    """The ids of those that the server no longer has. A list without them proves nothing: it may be the list of one account;
+    and a user without rights to a queue does not learn whether it exists.
+    """
     missing: set[int] = set()
     with _connected(endpoint) as client:
         for name, queue_id in queues:

@@ -1,4 +1,4 @@
-"""The Spark session that everything here runs in: Java found, Python named, quiet, in UTC, with the source registered."""
+"""The Spark session: finds Java, names Python, is quiet, uses UTC, and registers the source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.structuredLogging.enabled": "false",
-    # Which line made every column of every plan: half a second a job, and nobody but us could use it.
+    # Records the line that made every column of every plan: half a second a job, of no use to users.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # For how long Python and Java wait for each other where rows are handed over: a busy machine may need more than 15 s.
     "spark.python.authenticate.socketTimeout": "120s",
@@ -66,7 +66,7 @@ def spark_session(
 def running_session(
     name: str, master: str = "local[*]", options: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session for a block; it ends with it, unless it ran before: it is somebody else's then."""
+    """A session for a block; it ends with the block, unless it existed before and belongs to the caller."""
     ran_before = _session_class().getActiveSession() is not None
     session = spark_session(name, master, options)
     try:

@@ -1,8 +1,8 @@
-"""A Spark cluster gets this very Penstock from the driver, and is looked at before work begins.
+"""Ships this Penstock from the driver to a Spark cluster, and checks the executors before work begins.
 
-What is shipped is Penstock's own Python, as a zip. Packages of others have parts that are compiled, so they have to be
-installed where executors run; one that is not would be found out in the middle of a batch, and files that executors write
-on disks of their own would be missed by nobody.
+Penstock's own Python is shipped as a zip. Other packages have compiled parts, so they must be installed where executors
+run. A missing one would only be noticed in the middle of a batch, and files that executors write on their own disks would
+be lost without a notice.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def is_cluster(master: str) -> bool:
 
 
 def prepare_shipping(settings: dict[str, str]) -> None:
-    """Before the session is made: where Python finds what will be shipped.
+    """Before the session is made: sets where Python finds the shipped files.
 
-    Spark tells tasks of shipped files, but not the process in which the driver keeps a streaming source. That one gets
-    the driver's environment, and executors a path within the directory that they run in.
+    Spark tells tasks about shipped files, but not the process in which the driver keeps a streaming source. That one gets
+    the driver's environment, and executors a path within the directory in which they run.
     """
     archive = package_archive()
     os.environ["PYTHONPATH"] = _before(str(archive), os.environ.get("PYTHONPATH"))
@@ -50,7 +50,7 @@ def prepare_shipping(settings: dict[str, str]) -> None:
 
 
 def ship(session: SparkSession) -> None:
-    """Executors import what the driver runs, whatever is installed with them. Comes before the source is registered."""
+    """Executors import what the driver runs, independent of their installation. Must come before the source is registered."""
     session.sparkContext.addPyFile(str(package_archive()))
 
 

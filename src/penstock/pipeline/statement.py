@@ -1,7 +1,7 @@
-"""SQL over frames: a job says what it wants in one statement.
+"""SQL over frames: a job declares its result in one statement.
 
-Made of `Column` objects, every name, function and operator is a question to Java of its own, which waits for its answer: a
-roll-up of the ledger asked some 8,000, and took longer to say what it wanted than Spark took to do it. A statement is one.
+With `Column` objects every name, function and operator is a separate call to Java, which waits for its answer: a roll-up
+of the ledger made some 8,000, and took longer to build its plan than Spark took to run it. A statement is one call.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _numbers = count(1)
 
 
 def select(text: str, **frames: DataFrame) -> DataFrame:
-    """What the statement says; `{name}` in it is the frame of that name.
+    """The result of the statement; `{name}` in it is the frame of that name.
 
-    PySpark's own `sql(text, name=frame)` is not for frames that are kept in memory: when it is done it lets go of its views
-    by a call that also lets go of what they show, and whoever comes next works it all out anew.
+    PySpark's own `sql(text, name=frame)` cannot be used with cached frames: afterwards it drops its views with a call that
+    also drops the cache of their data, and the next step computes everything again.
 
-    What is to be kept in memory has no `with`: Spark counts those through a whole statement, so that within another statement
-    that has one it would not know the frame again.
+    A statement whose result is cached has no `with`: Spark numbers named subqueries through a whole statement, so within
+    another statement that has one it would not recognize the cached frame.
     """
     session: Any = next(iter(frames.values())).sparkSession
     views = {name: f"penstock_{name}_{next(_numbers)}" for name in frames}

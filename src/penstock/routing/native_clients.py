@@ -158,7 +158,7 @@ class NativeClients:
         if messages.PROTOCOL_VERSION not in request.versions:
             raise PenstockError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
+                f"the client uses protocol versions {request.versions}, this server uses {messages.PROTOCOL_VERSION}",
             )
         client.greeted = True
         client.name = request.client

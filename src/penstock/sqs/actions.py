@@ -1,4 +1,4 @@
-"""One table of the 23 actions: what each takes and gives, what must be given, and where it may be sent."""
+"""One table of the 23 actions: the input and output of each, its required members, and where it may be sent."""
 
 from __future__ import annotations
 

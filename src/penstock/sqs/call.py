@@ -1,4 +1,4 @@
-"""A request, read: which action, on which queue, with which parameters, in which protocol."""
+"""A parsed request: its action, queue, parameters and protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TARGETS = {json_protocol.TARGET_PREFIX + name: action for name, action in ACTIO
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call of the API; `queue` is what an action on a queue works on, None for the others."""
+    """One call of the API; `queue` is the queue of an action on a queue, None for the others."""
 
     action: Action
     parameters: Request
@@ -34,7 +34,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def read_call(request: HttpRequest, protocol: Protocol) -> Call:
-    """The call that a request makes; raises what the caller must be told instead."""
+    """The call of a request; raises the error for the caller."""
     escapes = True
     if protocol is Protocol.JSON:
         escapes = b"\\" in request.body

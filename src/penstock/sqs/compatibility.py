@@ -1,7 +1,7 @@
-"""How strictly SQS's own limits are kept: `strict` as the service does, `extended` as far as Penstock goes.
+"""How strictly SQS's own limits are enforced: `strict` as in SQS, `extended` up to Penstock's limits.
 
-Only walls that SQS users ask to have removed differ. Page, batch and poll sizes are the same in both, because
-programs are written against the errors they give.
+Only limits that SQS users ask to have removed differ. Page, batch and poll sizes are the same in both, because programs
+depend on their errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAGS = 50
 
 
 class Compatibility(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the two."""
+    """The differences between the two."""
 
     extensions: bool
     """Whether attributes named `Penstock.…` mean something."""

@@ -1,7 +1,7 @@
-"""One table of every error the SQS API can answer, in both protocols.
+"""One table of every error that the SQS API can answer, in both protocols.
 
-A row says how the error is named in JSON and in Query answers, its HTTP status and whose fault it is. The
-literal sentences stand in `refusals`; this file only knows their names.
+A row has the name of the error in JSON and in Query answers, its HTTP status and whether the sender or the server is at
+fault. The literal sentences are in `refusals`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 Fault = Literal["Sender", "Receiver"]
 
 MODELLED = "com.amazonaws.sqs#"
-"""Namespace of the errors that stand in the service's model."""
+"""The namespace of the errors in the service's model."""
 GENERIC = "com.amazon.coral.service#"
 """Namespace of those that every service of AWS can answer."""
 
@@ -121,7 +121,7 @@ ERRORS: dict[ErrorKind, ErrorRow] = {
 
 
 class SqsError(Exception):
-    """Anything a caller of the SQS API can be told; `kind` is a row of the table above."""
+    """Any error for a caller of the SQS API; `kind` is a row of the table above."""
 
     def __init__(self, kind: ErrorKind, message: str, query_message: str | None = None) -> None:
         super().__init__(message)

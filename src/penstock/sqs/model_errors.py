@@ -1,7 +1,7 @@
-"""What the engine refused, as the SQS API names it.
+"""The engine's errors as errors of the SQS API.
 
-The table is the default; a step that knows more (which receipt, which parameter) raises its own sentence from
-`refusals` instead. Texts of retryable failures come from the engine, texts of defects never do.
+The table is the default; a step that knows more (which receipt, which parameter) raises a sentence from `refusals`
+instead. Texts of retryable failures come from the engine, texts of defects never do.
 """
 
 from __future__ import annotations

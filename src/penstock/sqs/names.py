@@ -1,7 +1,7 @@
 """Names and addresses of queues: name rules, ARNs, queue URLs, accounts and regions.
 
-A queue URL is opaque to clients; of what they send back only account and name count. An address that cannot
-be one answers like a queue that does not exist.
+A queue URL is opaque to clients; the server only uses its account and name. An invalid address is answered like that of a
+queue that does not exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEFAULT_REGION = "us-east-1"
 URL_CHARACTERS = 1024
 FIFO_SUFFIX = ".fifo"
 LATE_SUFFIX = ".late"
-"""The engine makes such a queue for messages that came too late for their place in the order of another."""
+"""The engine creates such a queue for messages that came too late for their position in the order of another."""
 
 _STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
@@ -86,7 +86,7 @@ def queue_url(endpoint: str, account: str, name: str) -> str:
 
 
 def parse_queue_url(url: str) -> QueueAddress:
-    """What a `QueueUrl` names: a full URL whatever its host, one of a virtual host, a path, or a bare queue name."""
+    """The queue of a `QueueUrl`: a full URL with any host, one of a virtual host, a path, or only a queue name."""
     # The length is checked before the cache, so that the cache cannot be filled with megabytes.
     if len(url) > URL_CHARACTERS:
         raise queue_does_not_exist()

@@ -1,6 +1,6 @@
 """Pages of lists of queues, and the opaque tokens that continue them.
 
-A token is the last name of its page, so that it stays good while queues come and go between two pages.
+A token is the last name of its page, so it stays valid while queues are created and deleted between two pages.
 """
 
 from __future__ import annotations

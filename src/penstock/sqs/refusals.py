@@ -1,7 +1,7 @@
-"""The literal sentences of the SQS API: one function an error, each returns the exception to raise.
+"""The literal sentences of the SQS API: one function for each error, which returns the exception to raise.
 
-Sentences are the service's own, odd grammar included: programs compare them. What a caller sent is echoed up
-to a bound, so that an answer is never as large as the request.
+Sentences are the service's own, including odd grammar, because programs compare them. Text of the caller is echoed up to a
+limit, so that an answer is never as large as the request.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def missing_parameter(name: str) -> SqsError:
 
 
 def invalid_parameter(message: str) -> SqsError:
-    """InvalidParameterValue with a sentence of its own."""
+    """InvalidParameterValue with a special sentence."""
     return SqsError(ErrorKind.INVALID_PARAMETER_VALUE, message)
 
 
@@ -100,7 +100,7 @@ def unknown_attribute(name: str) -> SqsError:
 
 
 def invalid_attribute_name(message: str) -> SqsError:
-    """InvalidAttributeName with a sentence of its own."""
+    """InvalidAttributeName with a special sentence."""
     return SqsError(ErrorKind.INVALID_ATTRIBUTE_NAME, message)
 
 

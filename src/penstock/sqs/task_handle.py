@@ -1,4 +1,4 @@
-"""Handles of message move tasks: base64 of a small JSON object, as the service makes them."""
+"""Handles of message move tasks: base64 of a small JSON object, as in SQS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HANDLE_CHARACTERS = 1024
 
 
 class TaskHandle(msgspec.Struct, frozen=True, rename="camel"):
-    """Which task, and of which source."""
+    """The task, and its source."""
 
     task_id: str
     source_arn: str
@@ -29,7 +29,7 @@ def encode_task_handle(task_id: str, source_arn: str) -> str:
 
 
 def decode_task_handle(handle: str) -> TaskHandle:
-    """What a handle names; raises when it was never given out."""
+    """The contents of a handle; raises when it was never issued."""
     if len(handle) > HANDLE_CHARACTERS:
         raise bad_task_handle()
     try:

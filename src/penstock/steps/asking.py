@@ -1,4 +1,4 @@
-"""Parts of the work on a request that many share: steps with outcomes of a known kind."""
+"""Common parts of processing a request: steps with outcomes of a known kind."""
 
 from __future__ import annotations
 

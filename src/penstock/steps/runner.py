@@ -1,8 +1,8 @@
-"""Carries out the steps of one request, one after the other, with callbacks and without a task of its own.
+"""Carries out the steps of one request, one after the other, with callbacks and without a task.
 
-Here it is decided what several questions at once come to (all answers, or the first that has something), what is done
-about those that come too late, and what becomes of a request that no caller waits for any longer. How a single step is
-carried out is the world's: sockets, or the simulation.
+It decides how the answers to several simultaneous questions are combined (all answers, or the first that has messages),
+what happens to answers that come too late, and to a request whose caller no longer waits. A `World` carries out single
+steps: over sockets, or in the simulation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SEVERAL = (AskAll, AskFirst)
 
 
 class World(Protocol[Handle]):
-    """What single steps are carried out with."""
+    """Carries out single steps."""
 
     def start(self, step: Single, done: Callable[[Any], None]) -> Handle | None:
         """Begins a step. `done` is called once, later, never from within, with its outcome or with an exception.
@@ -34,12 +34,12 @@ class World(Protocol[Handle]):
         ...
 
     def cancel(self, under_way: Handle) -> None:
-        """What waits for messages need not wait any longer; its `done` is still called."""
+        """A step that waits for messages need not wait any longer; its `done` is still called."""
         ...
 
 
 class StepRunner(Generic[Result, Handle]):
-    """One request under way. `ended` is called once with its result or with what it raised, unless it is abandoned."""
+    """One request in progress. `ended` is called once with its result or its exception, unless it is abandoned."""
 
     __slots__ = (
         "_ended",

@@ -54,7 +54,7 @@ class StorageOptions:
         if self.journal_file_bytes >= 2**POSITION_SHIFT or self.segment_bytes >= 2 ** (POSITION_SHIFT - 1):
             raise ValueError("journal and segment files must be smaller than 4 GiB and 2 GiB")
         if self.journal_files_ahead < 2:
-            raise ValueError("journal_files_ahead must be at least 2: one to go on in, one in reserve")
+            raise ValueError("journal_files_ahead must be at least 2: one to continue in, one in reserve")
         for name in ("spare_files_max", "free_bytes_min", "cache_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} cannot be negative")

@@ -102,8 +102,8 @@ class JournalTail:
                 header = decode_header(data, offset, self._seed)
                 if header is None:  # it was there when the tail was read
                     raise StorageDamagedError(
-                        f"{journal_name(number)} at offset {offset}: the disk gives other bytes than a moment ago; "
-                        "look after the disk, and start again"
+                        f"{journal_name(number)} at offset {offset}: the disk returns other bytes than a moment ago; "
+                        "check the disk, and start again"
                     )
                 if header.partition in self._ends and self._is_over(header, position_of(number, offset)):
                     continue

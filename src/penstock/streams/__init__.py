@@ -1,1 +1,1 @@
-"""Connections of frames over an event loop, and waiting on it: what the client, metadata and servers share of it."""
+"""Connections of frames over an event loop, and waiting on it: shared by the client, the metadata and the servers."""

@@ -1,4 +1,4 @@
-"""One connection: bytes in, frames out, frames in, bytes out. Knows nothing of requests or of retrying."""
+"""One connection: bytes in, frames out, frames in, bytes out. It knows nothing about requests or retries."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from penstock.wire.frames import Frame, FrameGathering, FrameReader, encode_fram
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, ClientHandshake, HandshakeError
 
 WRITE_BUFFER_BYTES = 4 * limits.MEBIBYTE
-"""What may wait in the socket's buffer before senders are asked to wait."""
-
+"""The maximum in the socket's buffer before senders must wait."""
 JOIN_BYTES = 16 * limits.KIBIBYTE
 """Buffers that are smaller than this together are joined into one piece: copying them costs less than a vectored write."""
 
 
 class Receiver(Protocol):
-    """Who owns the connection."""
+    """The owner of the connection."""
 
     def frames_received(self, connection: FramedConnection, frames: Iterable[Frame]) -> None:
         """Whole frames arrived."""
@@ -31,8 +30,14 @@ class Receiver(Protocol):
 
 
 class FramedConnection(asyncio.Protocol):
-    """The protocol object of one socket. With a `handshake` both sides first prove that they know the secret of their cluster, and
-    the receiver hears of nothing before that.
+    """The protocol object of one socket. With a `handshake` both sides first prove that they know the secret of their
+    cluster, and the receiver gets nothing before that.
+
+    Frames of one turn of the event loop are written together: a burst then costs one system call, and the server gets it
+    as a whole and writes it to disk once. While turns have only one frame, it is written at once, for latency; while some
+    have more, when the turn ends. (uvloop gathers writes too, but 16 batches of 10 kB a turn cost 62 µs each that way, and
+    38 µs this way.) A single frame between two bursts, for example the one that deletes all received messages, must not
+    split the next one: the server would sync it twice.
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class FramedConnection(asyncio.Protocol):
         return self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
 
     def pause_reading(self, *, paused: bool) -> None:
-        """Reads nothing more, or goes on: whoever takes what arrives has enough."""
+        """Stops or continues reading, because the receiver has enough or has room again."""
         if self._transport is None:
             return
         if paused:
@@ -140,7 +145,7 @@ class FramedConnection(asyncio.Protocol):
 
     @property
     def channel(self) -> bytes:
-        """To whom this side speaks, for proofs of who is there: see `channel_of`."""
+        """The identity of this connection, for authentication proofs: see `channel_of`."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         return channel_of(tls.getpeercert(binary_form=True) if tls is not None else None)
 
@@ -164,7 +169,7 @@ class FramedConnection(asyncio.Protocol):
             self._transport.writelines(frame)
 
     def close(self) -> None:
-        """Closes after writing what is waiting; the owner is told as for any other end."""
+        """Closes after writing waiting bytes; the owner is told as for any other end."""
         if self._transport is not None:
             self._turn_ended()
             transport = self._transport
@@ -181,7 +186,7 @@ class FramedConnection(asyncio.Protocol):
             write_together(self._transport, gathered, sum(map(len, gathered)))
 
     def _end(self, error: Exception | None) -> None:
-        """Tells the owner once, however the end came about."""
+        """Tells the owner once, whatever the cause."""
         transport, self._transport = self._transport, None
         if transport is None:
             return

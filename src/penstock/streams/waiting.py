@@ -1,4 +1,4 @@
-"""Waiting for something, but not for ever."""
+"""Waits with a time limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 async def came(event: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for the event, so long at most; whether it came. None: without end."""
+    """Waits for the event for so long at most; returns whether it came. None: without end."""
     try:
         async with asyncio.timeout(seconds):
             return await event.wait()

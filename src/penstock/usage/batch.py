@@ -1,4 +1,4 @@
-"""A batch of usage: rows of requests on their way to the log."""
+"""A batch of usage: rows of requests for the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.usage.spool import Spool
 
 
 class UsageBatch(NamedTuple):
-    """Handed on under (`producer`, `batch`), it is stored once however often it is sent."""
+    """Sent under (`producer`, `batch`), it is stored once however often it is sent."""
 
     spool: Spool
     front_end: str
@@ -20,11 +20,11 @@ class UsageBatch(NamedTuple):
     numbers: list[int]
     rows: list[Row]
     end: int
-    """Where the spool goes on."""
+    """Where the spool continues."""
 
     @property
     def events(self) -> list[UsageEvent]:
-        """The rows as objects, for whoever looks at single ones."""
+        """The rows as objects, for access to single ones."""
         return [UsageEvent(*row) for row in self.rows]
 
     def stream(self) -> bytes:
@@ -45,6 +45,6 @@ class UsageBatch(NamedTuple):
     def _is_convertible(self, place: int) -> bool:
         try:
             self._replace(numbers=[self.numbers[place]], rows=[self.rows[place]]).stream()
-        except Exception:  # whatever is wrong with it, the others are handed on
+        except Exception:  # one bad row must not stop the others
             return False
         return True

@@ -1,8 +1,8 @@
-"""Collects usage beside the requests: taking an event never waits, never fails, and never holds without bound.
+"""Collects usage beside the requests: adding an event never waits, never fails, and uses bounded memory.
 
-An event is in the spool before its request is answered, so that a process that is killed takes none along: whoever
-starts next over the same directory hands on what it left. Numbers rise by one a request, also where there was no room
-for the event: what is missing shows as a gap wherever the rows end up.
+An event is in the spool before its request is answered, so a process that is killed loses none: the next process with the
+same directory sends them. Numbers rise by one for each request, also if there was no room for the event, so missing events
+are visible as a gap.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _row = msgspec.msgpack.Decoder(UsageEvent)
 
 
 class UsageTotals(NamedTuple):
-    """Since the collector began."""
+    """Counts since the collector began."""
 
     recorded: int
     reported: int
@@ -49,17 +49,17 @@ class UsageTotals(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Rows that stand in the spool as one entry."""
+    """Rows that are one entry of the spool."""
 
     first: int
     """The number of the first; those of the others follow."""
     end: int
-    """Where the spool goes on."""
+    """Where the spool continues."""
     rows: list[Row]
 
 
 class UsageCollector:
-    """Owns the spool of this process, and for a while those that others have left."""
+    """Owns the spool of this process, and for a time those of dead ones."""
 
     def __init__(self, files: SpoolFiles, front_end: str, *, token: bytes, spool_bytes: int) -> None:
         """`token`: 16 random bytes, which make the name and the producer unlike all others."""
@@ -122,7 +122,7 @@ class UsageCollector:
             self.record(UsageEvent(*row))
 
     def record_stranger(self, row: Row) -> None:
-        """Takes the row of a request that nobody known has made; where there are many, they are added up."""
+        """Adds the row of a request from an unknown caller; if there are many, they are summed."""
         rows = self._strangers.take(row)
         if rows:
             self.record_all(rows)
@@ -201,11 +201,11 @@ class UsageCollector:
             )
 
     def totals(self) -> UsageTotals:
-        """What became of all events so far."""
+        """What happened to all events so far."""
         return UsageTotals(self._number, self._reported, self._dropped, self._waiting_events)
 
     def close(self) -> None:
-        """Takes no more; what the log does not have stays in the directory for the next process."""
+        """Accepts no more; events that the log does not have stay in the directory for the next process."""
         self.record_sums(None)
         self._closed = True
         self._spool.close()
@@ -264,13 +264,13 @@ class UsageCollector:
 
 
 def _next_of(spool: Spool) -> UsageBatch | None:
-    """The next events that a dead process has left; None: there are no more, or they cannot be read."""
+    """The next events of a dead process; None: there are no more, or they cannot be read."""
     blocks = _first_of(_readable(spool))
     return _batch_of(spool, spool.name, blocks) if blocks else None
 
 
 def _readable(spool: Spool) -> Iterator[_Block]:
-    """What can be read of it. An entry that cannot be read is left out, and those behind it are handed on."""
+    """The readable events. An unreadable entry is left out, and the following ones are sent."""
     for entry in spool.entries():
         try:
             rows = [event.row() for event in _events_in(entry.data)]
@@ -303,7 +303,7 @@ def _first_of(blocks: Iterable[_Block]) -> list[_Block]:
 
 
 def _batch_of(spool: Spool, front_end: str, blocks: list[_Block]) -> UsageBatch:
-    """What was on its way before is so again with the same events; else a batch of its own begins."""
+    """A batch that was sent before has the same events again; otherwise a new batch begins."""
     if blocks[0].first <= spool.through:
         blocks = list(takewhile(lambda block: block.first <= spool.through, blocks))
     else:

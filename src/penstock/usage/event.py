@@ -1,4 +1,4 @@
-"""What is recorded of a request."""
+"""The recorded facts of a request."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ TEXT_CHARACTERS = 256
 
 
 Row = tuple[int, str, str, str, str, str, int, int, int, str, int, int, str]
-"""The same as `UsageEvent`, field by field: where many requests are answered together, a tuple of each is quicker to make, to
-write, and to turn into columns."""
+"""The same as `UsageEvent`, field by field: if many requests are answered together, a tuple for each is faster to make, to
+write, and to convert to columns.
+"""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One request. It holds no message, no key and no secret."""
+    """One request. It contains no message, no key and no secret."""
 
     time_ms: int
     account: str
     user: str
     address: str
-    """Where the client called from."""
+    """The address from which the client called."""
     action: str
     queue: str
     """The queue's ARN; empty for an action on no queue."""
@@ -41,11 +42,11 @@ class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return usage_row(self)
 
     def readable(self) -> UsageEvent:
-        """The same with text that is Unicode throughout: what a client calls an action need not be."""
+        """The same with valid Unicode text throughout, because a client may name an action with any bytes."""
         return self._with_texts(lambda text: text.encode("utf-8", "replace").decode())
 
     def shortened(self) -> UsageEvent:
-        """The same with no more of each text than tells it: what a client calls a queue may be as long as its request."""
+        """The same with shortened text, because a client may name a queue as long as its request."""
         return self._with_texts(lambda text: text[:TEXT_CHARACTERS])
 
     def _with_texts(self, change: Callable[[str], str]) -> UsageEvent:

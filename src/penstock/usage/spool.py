@@ -1,19 +1,19 @@
-"""A ring of numbered entries in memory that outlives the process: that of a file which is mapped into it.
+"""A ring of numbered entries in memory that outlives the process: the memory of a mapped file.
 
-Writing an entry is a copy within memory: it waits for no disk, and a process that is killed in the next moment loses
-nothing, because the kernel has it. (A power cut may take the last seconds.) The room is reserved when the file is
-made, so that a full disk is found out then. Layout, little-endian:
+Writing an entry is a copy within memory. It waits for no disk, and a process that is killed in the next moment loses
+nothing, because the kernel has it. (A power cut may lose the last seconds.) The space is reserved when the file is
+created, so that a full disk is noticed then. Layout, little-endian:
 
     magic 8 | producer u64 | batch u64 | through u64 | tail u64 | head u64 | name length u16 | name
     entries, from byte 4096 on: checksum u32 | size u32 | number u64 | the bytes      a size of all ones: on at the beginning
 
-The checksum (CRC-32C) is of the place, counted over all laps, and everything after itself. After a power cut pages of the file may be
-of different moments: without it an entry of the lap before would pass for one that stands there now.
+The checksum (CRC-32C) includes the position, counted over all laps, and everything after the checksum. After a power cut
+pages of the file may have different ages: without it an entry of the previous lap could pass for a current one.
 
-What the bytes mean is the collector's. An entry may hold several rows: its number is that of the first, and the next
-entry's is higher than that of the last. Files are what `spool_files` says: here is only what stands in them.
+The collector knows what the bytes mean. An entry may have several rows: its number is that of the first, and the next
+entry's is higher than that of the last. `spool_files` defines the files, this module their contents.
 
-`tail` and `head` only ever rise; where they point to in the ring is their remainder.
+`tail` and `head` only ever rise; their remainders are positions in the ring.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SpoolEntry(NamedTuple):
 
 
 class Spool:
-    """One writer's ring. Whoever opens the file of a dead writer reads it to its end and removes it."""
+    """One writer's ring. The process that opens the file of a dead writer reads it to its end and removes it."""
 
     def __init__(self, file: RingFile) -> None:
         self._file = file
@@ -74,7 +74,7 @@ class Spool:
 
     @classmethod
     def adopt(cls, file: RingFile) -> Spool | None:
-        """The ring of a writer that is no more; None if the file holds none, which is then let go."""
+        """The ring of a dead writer; None if the file contains none, and then it is closed."""
         if not _is_ring(file.memory):
             file.close()
             return None
@@ -83,7 +83,7 @@ class Spool:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def append(self, number: int, data: bytes) -> int:
-        """Puts an entry at the end; where the next begins, or `NO_ROOM`."""
+        """Appends an entry; returns the beginning of the next, or `NO_ROOM`."""
         size = _ENTRY.size + len(data)
         head = self.head
         place = head % self._capacity
@@ -146,7 +146,7 @@ class Spool:
         return self.tail == self.head
 
     def close(self) -> None:
-        """Lets go of the file, and removes it if there is nothing in it."""
+        """Closes the file, and removes it if it is empty."""
         done = self.is_empty
         self._memory.release()
         if done:
@@ -155,7 +155,7 @@ class Spool:
             self._file.close()
 
     def give_up(self) -> None:
-        """It can be read no further: whatever is left in it is given up."""
+        """It cannot be read any further: the rest is dropped."""
         self.release(self.head)
         self.close()
 

@@ -1,7 +1,8 @@
-"""What a spool asks of the files it lives in; `runtime.spool_directory` has the real ones, `simulation.spool_files` their twins.
+"""The interface of a spool's files; `runtime/disk/spool_directory` has the real ones, `simulation/spool_files` the simulated
+ones.
 
-A file is memory that outlives the process. Whoever has a file has it alone: a process that lives keeps its files from others, and
-those of a process that was killed can be taken by the next one.
+A file is memory that outlives the process. Each file has one process at a time: a living process locks its files, and the
+next process can take those of one that was killed.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from typing import Protocol
 
 
 class RingFile(Protocol):
-    """A file that this process has, mapped into memory."""
+    """A file of this process, mapped into memory."""
 
     @property
     def memory(self) -> memoryview:
-        """All of it. What is written here is in the file at once, as far as other processes can see."""
+        """All of it. Other processes see at once what is written here."""
 
     def close(self) -> None:
-        """Lets go of it: it stays for the next process."""
+        """Closes it: it stays for the next process."""
 
     def remove(self) -> None:
-        """Lets go of it, and it is no more."""
+        """Closes and deletes it."""
 
 
 class SpoolFiles(Protocol):
@@ -28,7 +29,7 @@ class SpoolFiles(Protocol):
 
     @property
     def place(self) -> str:
-        """What people call it."""
+        """Its name for people."""
 
     def names(self) -> list[str]:
         """Those that are there, in order; empty where there is no such directory."""
@@ -41,7 +42,7 @@ class SpoolFiles(Protocol):
 
 
 class RingInMemory:
-    """In place of a file where there can be none: it ends with the process."""
+    """For systems without such files: it ends with the process."""
 
     def __init__(self, size: int) -> None:
         self.memory = memoryview(bytearray(size))

@@ -1,7 +1,7 @@
-"""Rows of requests that nobody known has made: a few of each minute as they are, the others as sums.
+"""Usage rows of unknown callers: a few of each minute unchanged, the others as sums.
 
-The record keeps what fits into its log. Whoever can reach a port could otherwise push the rows of users out of it, by asking for
-anything without a key until the log is full of that.
+The usage log has a limited size. Otherwise any client that can reach a port could push the rows of users out of it, by
+sending requests without a key until the log is full of them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _OTHERS = "others"
 
 
 class StrangerRows:
-    """Those of one front end. Knows no clock: a row says when its request came."""
+    """Those of one front end. It has no clock: a row contains the time of its request."""
 
     def __init__(self) -> None:
         self._minute = 0
         self._taken = 0
         """Rows of this minute that were kept as they are."""
         self._sums: dict[tuple[str, int], UsageEvent] = {}
-        """What else came in this minute, by outcome and status."""
+        """The other rows of this minute, by outcome and status."""
 
     def take(self, row: Row) -> list[Row]:
-        """What is to be written when a request was refused: the sums of a minute that is over, and the row unless it is added up."""
+        """The rows to write for a refused request: the sums of a minute that is over, and the row unless it is summed."""
         event = UsageEvent(*row)
         due = self.due(event.time_ms)
         minute = event.time_ms // MINUTE_MS

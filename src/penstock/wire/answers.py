@@ -1,4 +1,4 @@
-"""What the server answers: the heads of all answers. `messages` says how heads are written."""
+"""The heads of all answers of the server. `messages` describes their encoding."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from penstock.wire.requests import MessageState
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=100):
-    """Any request may be answered with this; `code` is a row of `model.errors`."""
+    """Any request may get this answer; `code` is a row of `model.errors`."""
 
     code: str
     message: str
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
-    """Answers `Hello`, or the proof that was asked for."""
+    """Answers `Hello`, or the requested proof."""
 
     version: int
     server: str
@@ -41,13 +41,13 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
 
 
 class Challenge(msgspec.Struct, frozen=True, array_like=True, tag=122):
-    """Answers a `Hello` with an access key, where there are users; the client goes on with `Prove`."""
+    """Answers a `Hello` with an access key, if there are users; the client continues with `Prove`."""
 
     nonce: bytes
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=102):
-    """It is done and on disk."""
+    """The request was carried out and is on disk."""
 
 
 class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
@@ -83,7 +83,7 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     log_groups: int = 0
     """Groups of readers."""
     lifecycle_waiting: int = 0
-    """Where the queue's lifecycle is followed: rows that the log `penstock.lifecycle` does not have yet."""
+    """If the queue has a lifecycle log: rows that the log `penstock.lifecycle` does not have yet."""
     lifecycle_dropped_total: int = 0
     """Rows that it never got, because too many waited."""
     lost_total: int = 0
@@ -91,7 +91,7 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True, array_like=True):
-    """In a cluster: the part that the node has in a partition."""
+    """In a cluster: the node's role in a partition."""
 
     role: Literal["primary", "secondary"]
     epoch: int
@@ -104,7 +104,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True, array_like=True):
 
 
 class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
-    """A queue: identity, settings, statistics, and what is wrong with it, if anything."""
+    """A queue: identity, settings, statistics, and its problems, if any."""
 
     queue_id: int
     name: str
@@ -114,7 +114,7 @@ class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
     damage: str | None = None
     replica: ReplicaStatus | None = None
     forecast: str | None = None
-    """In a cluster: what the data pipeline warns of, that it fills or wants more partitions."""
+    """In a cluster: warnings of the data pipeline that it fills up or needs more partitions."""
 
 
 class QueueList(msgspec.Struct, frozen=True, array_like=True, tag=104):
@@ -127,7 +127,7 @@ class QueueList(msgspec.Struct, frozen=True, array_like=True, tag=104):
 class SendResult(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The sequence numbers of the messages, as runs in the order of the batch.
 
-    `duplicates`: indexes in the batch of messages that were there already; theirs is the original's number.
+    `duplicates`: indexes in the batch of messages that were there already; their number is the original's.
     """
 
     runs: Runs
@@ -166,7 +166,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag=106):
 
 
 class QueueDelivery(msgspec.Struct, frozen=True, array_like=True):
-    """What one queue gave to a `ReceiveAny`, under a lease of its own."""
+    """The messages of one queue for a `ReceiveAny`, with a separate lease."""
 
     queue_id: int
     token: bytes
@@ -181,7 +181,7 @@ class GroupDelivery(msgspec.Struct, frozen=True, array_like=True, tag=119):
 
 
 class ReceiptOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """What became of the messages of one receipt: done now, gone already, or no longer the sender's."""
+    """The outcome for the messages of one receipt: done now, gone already, or the lease had ended."""
 
     done: int
     gone: int
@@ -195,7 +195,7 @@ class Settled(msgspec.Struct, frozen=True, array_like=True, tag=107):
 
 
 class Peeked(msgspec.Struct, frozen=True, array_like=True, tag=108):
-    """Body: as in `Delivery`. `next`: where to go on, None at the end."""
+    """Body: as in `Delivery`. `next`: where to continue, None at the end."""
 
     batches: list[DeliveredBatch]
     next: int | None
@@ -208,14 +208,14 @@ class Count(msgspec.Struct, frozen=True, array_like=True, tag=109):
 
 
 class Redriven(msgspec.Struct, frozen=True, array_like=True, tag=110):
-    """How many messages are on their way, and where to go on (None: nothing left)."""
+    """How many messages are moving, and where to continue (None: nothing left)."""
 
     messages: int
     next: int | None
 
 
 class NodeDescription(msgspec.Struct, frozen=True, array_like=True, tag=111):
-    """The node as operators see it."""
+    """The node for operators."""
 
     node: str
     version: str

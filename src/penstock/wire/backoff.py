@@ -1,4 +1,4 @@
-"""How long to wait between attempts, for how long, and which pauses are for what."""
+"""How long to wait between attempts: doubling from a first pause to a longest one, and the pauses for each purpose."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 
 class Backoff:
-    """The pauses of one thing that is tried again and again. With dice each is cut by up to a half, so that many that fail at
-    the same moment do not try again at the same moment."""
+    """The pauses of one repeated attempt. With random numbers each is cut by up to a half, so that many that fail at the same
+    moment do not try again at the same moment.
+    """
 
     __slots__ = ("_dice", "_first", "_longest", "_next")
 

@@ -1,8 +1,8 @@
-"""A client's connection as the native protocol's server sees it: what is taken of what arrives, and when the connection has to end.
+"""A client's connection at the native protocol's server: which input is accepted, and when the connection must end.
 
-A frame that has not arrived whole counts against a budget that all connections share; a client that does not read its
-answers is not read from, and is disconnected when they pile up further. While the node is congested nobody is read from.
-Sockets, or a simulated network, are the hands.
+An incomplete frame counts against a budget that all connections share. A client that does not read its answers is not read
+from, and is disconnected when they accumulate further. While the node is congested no client is read from. Sockets, or a
+simulated network, carry this out.
 """
 
 from __future__ import annotations
@@ -22,34 +22,33 @@ from penstock.wire.strangers import Strangers
 from penstock.wire.tls_reasons import begins_tls
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
-"""What all connections together may hold of frames that have not arrived whole."""
+"""The maximum of incomplete frames of all connections together."""
 LINGER_SECONDS = 1.0
 """How long a client that is refused may take to read why."""
 LINGER_AT_ONCE = 1_024
 """So many may do that, or an eighth of all connections; others that are refused are just cut off."""
 ABANDONED_BUFFERS = 64
 STALLED_SECONDS = 10.0
-"""A client that has more than so many write buffers of answers to read, and reads nothing of them for so long,
-has stopped reading for good."""
+"""A client with more than so many write buffers of unread answers that reads nothing of them for so long is disconnected."""
 
 
 Socket = TypeVar("Socket", bound=ClientSocket)
 
 
 class SessionTerms(NamedTuple):
-    """What a server grants its clients."""
+    """The limits and checks of a server for its clients."""
 
     max_connections: int
     write_buffer_bytes: int
     hello_timeout_seconds: float
     secret: bytes | None = None
-    """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
+    """The cluster's secret, which a client must prove to know; None: no proof is required."""
     place: str = ""
-    """Where the cluster looks for this process: who proves to know the secret says that it means this address."""
+    """The address of this process in the cluster: a client's proof must name it."""
 
 
 class Sessions(Protocol[Socket]):
-    """What the sessions of one server share; see `ClientSessions`."""
+    """The shared state of one server's sessions; see `ClientSessions`."""
 
     terms: SessionTerms
     later: Later
@@ -67,7 +66,7 @@ class Sessions(Protocol[Socket]):
 
     @property
     def handler(self) -> Handler:
-        """Who handles what arrives."""
+        """The handler of requests."""
         ...
 
     def admit(self, session: ClientSession[Socket]) -> int | None:
@@ -85,7 +84,7 @@ class ClientSession(Generic[Socket]):
     def __init__(self, sessions: Sessions[Socket], socket: Socket) -> None:
         self.socket = socket
         self.number = 0
-        """What the handler knows it by; 0: it does not."""
+        """The handler's number for it; 0: it has none."""
         self.is_stopped = False
         """Whether nothing is taken any more."""
         self.has_unread_answers = False
@@ -93,7 +92,7 @@ class ClientSession(Generic[Socket]):
         self._reader = FrameReader()
         self._hello_timer: Timer | None = None
         self._held: list[bytes] = []
-        """What arrived while the node was congested."""
+        """Input that arrived while the node was congested."""
         self._partial_bytes = 0
         self._written_bytes = 0
         self._stall_timer: Timer | None = None
@@ -192,7 +191,7 @@ class ClientSession(Generic[Socket]):
         self.socket.abort()
 
     def give_way(self) -> None:
-        """Closes at once, and counts no more."""
+        """Closes at once, and is not counted any more."""
         self._leave()
         self.socket.abort()
 
@@ -277,7 +276,7 @@ class ClientSession(Generic[Socket]):
             )
 
     def _leave(self) -> None:
-        """From here on the connection counts no more, and nothing it sends is taken."""
+        """From now on the connection does not count, and its input is ignored."""
         self.is_stopped = True
         self._held.clear()
         for timer in (self._hello_timer, self._stall_timer):
@@ -295,7 +294,7 @@ class ClientSession(Generic[Socket]):
         self.socket.abort()
 
     def _watch_reader(self, sent_bytes: int = -1) -> None:
-        """Looks at a client that is behind with reading from time to time, until it has caught up."""
+        """Checks a client that is slow to read, until it has caught up."""
         self._stall_timer = None
         unread_bytes = self.socket.unread_bytes
         if not self.has_unread_answers or self.socket.is_closing:

@@ -1,4 +1,6 @@
-"""All connections of one server of the native protocol: who is let in, who has to go for others, and what they share."""
+"""All connections of one server of the native protocol: which are accepted, which are closed for others, and their shared
+state.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class ClientSessions(Generic[Socket]):
         self.held: dict[ClientSession[Socket], None] = {}
         """Connections with bytes that wait until the node is no longer congested, in the order in which they began to."""
         self.partial_bytes = 0
-        """What has arrived of frames that are not whole."""
+        """The bytes of incomplete frames."""
         self.is_accepting = False
         self.emptied: Callable[[], None] = _nothing
         """Called when the last connection is closed."""
@@ -39,7 +41,7 @@ class ClientSessions(Generic[Socket]):
 
     @property
     def handler(self) -> Handler:
-        """Who handles what arrives."""
+        """The handler of requests."""
         assert self._handler is not None, "the server is not started"
         return self._handler
 
@@ -79,18 +81,18 @@ class ClientSessions(Generic[Socket]):
             self.emptied()
 
     def congestion_changed(self, congested: bool) -> None:
-        """Goes on reading where reading was held back; holding back happens as bytes arrive."""
+        """Continues reading where it was paused; pauses begin as bytes arrive."""
         if not congested:
             held, self.held = self.held, {}
             for session in held:
                 session.go_on()
 
     def stop(self) -> None:
-        """Nobody is let in, and nothing more is taken; answers still leave."""
+        """Accepts no connections and no input; answers still leave."""
         self.is_accepting = False
         for session in self.connections.values():
             session.stop()
 
 
 def _nothing() -> None:
-    """Nobody waits for it."""
+    """Does nothing."""

@@ -1,4 +1,4 @@
-"""Asking the time: the exchange that synchronizes clocks, and the sequencer's ids."""
+"""Requests for the time: the exchange that synchronizes clocks, and the sequencer's ids."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class ReadClock(msgspec.Struct, frozen=True, array_like=True, tag=20):
 
 
 class TakeIds(msgspec.Struct, frozen=True, array_like=True, tag=21):
-    """Answered with `TakenIds`: the server's sequencer gives out so many ids."""
+    """Answered with `TakenIds`: so many ids of the server's sequencer."""
 
     count: int = 1
 
 
 class ClockReading(msgspec.Struct, frozen=True, array_like=True, tag=112):
-    """What the server knew of true time when the question came and when the answer left.
+    """The server's interval of true time when the question came and when the answer left.
 
     In microseconds since 1970. All zero: the server's own clock is not synchronized yet.
     """
@@ -28,7 +28,7 @@ class ClockReading(msgspec.Struct, frozen=True, array_like=True, tag=112):
     drift_ppm: int
     """How fast the server's clock may run wrong at most."""
     source: str
-    """Where the server has its time from: `own`, `chrony` or `clockbound`."""
+    """The source of the server's time: `own`, `chrony` or `clockbound`."""
 
 
 class TakenIds(msgspec.Struct, frozen=True, array_like=True, tag=113):

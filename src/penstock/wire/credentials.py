@@ -1,11 +1,13 @@
-"""How a client of the native protocol shows whose access key it has, without saying the secret.
+"""How a client of the native protocol proves its access key without sending the secret.
 
     client: Hello(access_key, nonce) → server: Challenge(nonce) → client: Prove(proof) → server: Welcome(proof)
 
-Each proof is an HMAC with the key's secret over both nonces, the side that gives it, the key's id and the channel, so that none
-can be used again, turned round or taken elsewhere. The channel is the digest of the certificate that the client was shown, empty
-without TLS: a server takes no greeting that a client gave to the holder of another certificate, who passes it on. A server that needs no credentials welcomes at once: a client that has some takes
-that of its own machine only, where servers without users are. Nonces come in as arguments. It says who is there when the connection begins; a wire that others can change needs TLS or a tunnel as well.
+Each proof is an HMAC with the key's secret over both nonces, the side that gives it, the key's id and the channel, so it
+cannot be replayed, reflected or used elsewhere. The channel is the digest of the certificate that the client received,
+empty without TLS. A server refuses a proof for the holder of another certificate, who forwards it. A server that needs no
+credentials welcomes at once. A client with credentials accepts that only from its own machine, where servers without users
+are. Nonces are arguments. This authenticates the beginning of a connection; if others can change its bytes, it needs TLS
+or a tunnel as well.
 """
 
 from __future__ import annotations
@@ -25,14 +27,13 @@ from penstock.wire.requests import Hello
 
 NONCE_BYTES = 32
 GREETING_BYTES = 16 * KIBIBYTE
-"""No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
+"""The maximum of a frame before its sender is authenticated, so that a stranger cannot make the server hold more."""
 GREETING_LEVELS = 8
 """A greeting has two; the rest is for fields that later versions may add."""
 GREETING_VALUES = 512
 """Looking at so many takes 0.2 ms; a greeting has eight."""
 LINK_KEY = "penstock.link"
-"""What front ends of a server call themselves in place of an access key: they are no users, and what they prove is that
-they have the server's own master key."""
+"""The access key of a server's front ends: they are no users, and prove that they have the server's own master key."""
 
 
 class Prove(msgspec.Struct, frozen=True, array_like=True, tag=33):
@@ -58,7 +59,7 @@ class Credentials(NamedTuple):
 
 
 def channel_of(certificate: bytes | None) -> bytes:
-    """What says to whom a client speaks: of the certificate in DER form that the server shows; None: there is no TLS."""
+    """The identity of the server's end: the digest of its certificate in DER form; None: there is no TLS."""
     return hashlib.sha256(certificate).digest() if certificate is not None else b""
 
 
@@ -68,7 +69,7 @@ def encode_proof(proof: bytes, channel: bytes = b"") -> bytes:
 
 
 def read_greeting(head: Buffer) -> Hello | Prove | None:
-    """What is said before the welcome; None: something else. Raises where it is larger than any greeting."""
+    """A message before the welcome; None: another frame. Raises if it is larger than any greeting."""
     if len(head) > GREETING_BYTES or is_intricate(head, levels=GREETING_LEVELS, values=GREETING_VALUES):
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
@@ -84,14 +85,14 @@ def read_greeting(head: Buffer) -> Hello | Prove | None:
 def client_proof(
     secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes, channel: bytes = b""
 ) -> bytes:
-    """What shows a server that a client has the secret of its key."""
+    """Proves to a server that a client has the secret of its key."""
     return _proof(secret, "client", access_key, server_nonce, client_nonce, channel)
 
 
 def server_proof(
     secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes, channel: bytes = b""
 ) -> bytes:
-    """What shows a client that the server knows the secret too."""
+    """Proves to a client that the server knows the secret too."""
     return _proof(secret, "server", access_key, server_nonce, client_nonce, channel)
 
 
@@ -106,8 +107,8 @@ def check_server(
 ) -> None:
     """Raises unless the server knows the secret itself, or is on this machine and has not asked for it.
 
-    `server_nonce`: of its challenge, None: there was none. `server` is how people call it, `peer` its address without the port,
-    `channel` what our proof said.
+    `server_nonce`: of its challenge, None: there was none. `server` is its name for people, `peer` its address without the
+    port, `channel` the channel of the client's proof.
     """
     if server_nonce is None:
         if is_this_machine(peer):

@@ -1,7 +1,7 @@
-"""Deduplication over the partitions of a queue: what front ends ask partitions before they send; clients never do.
+"""Deduplication over the partitions of a queue: requests of front ends to partitions before they send; clients never use
+them.
 
-Every id has a home, the partition that its hash names, where it stands which partition the message with that id belongs
-to. See ADR 20.
+Every id has a home, the partition that its hash names, which stores the partition of the message with that id. See ADR 20.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import msgspec
 
 
 class ClaimIds(msgspec.Struct, frozen=True, array_like=True, tag=31):
-    """Asked of the home of these ids: may the messages go to these partitions? Answered with `ClaimedIds`.
+    """To the home of these ids: may the messages go to these partitions? Answered with `ClaimedIds`.
 
-    An id that nobody has claimed is claimed by this. One that another has is claimed anew if `instead_of` is the version of
-    that claim, which then was found to have come to nothing.
+    An unclaimed id is claimed by this. An id with another claim is claimed again if `instead_of` is the version of that
+    claim, which the front end has found to be unused.
     """
 
     queue_id: int
@@ -25,17 +25,17 @@ class ClaimIds(msgspec.Struct, frozen=True, array_like=True, tag=31):
 
 
 class ClaimedIds(msgspec.Struct, frozen=True, array_like=True, tag=120):
-    """Whose each id is now, by ordinal, and the version of each claim."""
+    """The owner of each id now, by ordinal, and the version of each claim."""
 
     owners: list[int]
     versions: list[int]
 
 
 class FindIds(msgspec.Struct, frozen=True, array_like=True, tag=32):
-    """Asked of a partition that has claims on these ids: were they stored? Answered with `FoundIds`.
+    """To a partition that has claims on these ids: were they stored? Answered with `FoundIds`.
 
-    Those that were not are barred from it: a send that was held up on its way is refused when it arrives. With `lift` it is
-    the other way round: a claim of this version is the partition's, so bars of lower versions are lifted.
+    Ids that were not stored are barred from it: a delayed send is refused when it arrives. With `lift` it is the opposite:
+    the partition has a claim of this version, so bars of lower versions are removed.
     """
 
     queue_id: int

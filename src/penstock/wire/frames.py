@@ -1,9 +1,9 @@
-"""Frames: how messages are cut out of a stream of bytes, with every length bounded before it is believed.
+"""Frames: messages in a stream of bytes, with every length checked before it is used.
 
     size u32 | checksum u32 | request id u32 | head size u32 | head | body
 
-`size` counts everything after itself; the checksum (CRC-32C) covers everything after itself. A request id is
-chosen by the client, echoed in every answer to it, and must not be in use.
+`size` counts everything after itself; the checksum (CRC-32C) covers everything after itself. A client chooses the request
+id; every answer repeats it, and it must not be in use.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _SMALLEST = PREFIX_BYTES - 4
 
 
 class Frame(NamedTuple):
-    """One message as it came off the wire."""
+    """One message from the wire."""
 
     request_id: int
     head: memoryview
     body: memoryview
     request: Any = None
-    """What `messages.request_of` has made of the head, where that was done before in this process."""
+    """The head as decoded by `wire.decoding`, if that was done before in this process."""
 
 
 def encode_frame(request_id: int, head: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
@@ -54,7 +54,7 @@ def frames_in(buffers: Sequence[Buffer]) -> Iterator[tuple[int, memoryview, int]
         piece = buffers[index]
         size, _, request_id, head_bytes = _unpack_prefix(piece)
         left = size + 4
-        while left > 0:  # the body may be in pieces of its own
+        while left > 0:  # the body may consist of several pieces
             left -= len(buffers[index])
             index += 1
         yield request_id, memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes], size + 4 - PREFIX_BYTES
@@ -74,7 +74,7 @@ def whole_frames(buffers: Sequence[Buffer]) -> Iterator[tuple[int, memoryview, S
 
 
 class FrameReader:
-    """Collects bytes and gives back whole frames; raises once the bytes cannot be the protocol."""
+    """Collects bytes and returns complete frames; raises if the bytes cannot be the protocol."""
 
     def __init__(self, frame_bytes: int = limits.FRAME_BYTES) -> None:
         self._frame_bytes = frame_bytes

@@ -1,4 +1,4 @@
-"""The greeting of the native protocol, as the side that connected sees it. What goes over the wire is in `credentials.py`."""
+"""The greeting of the native protocol at the client's side. `credentials.py` defines its messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from penstock.wire.messages import PROTOCOL_VERSION, Answer, Challenge, Failed, 
 from penstock.wire.refusals import error_of
 
 NO_SERVER = "the program there is not a Penstock server"
-"""What the message of a greeting that something else answers begins with."""
+"""The beginning of the error if no Penstock server answers."""
 
 
 class Greeting:
-    """Says what to say next until the server has welcomed us. Nonces come in as arguments."""
+    """Returns the next message until the server has welcomed the client. Nonces are arguments."""
 
     def __init__(
         self,
@@ -33,15 +33,15 @@ class Greeting:
         self._server_nonce: bytes | None = None
 
     def hello(self) -> Hello:
-        """What is said first."""
+        """The first message."""
         key = self._credentials.access_key if self._credentials is not None else ""
         return Hello([PROTOCOL_VERSION], self._name, key, self._nonce)
 
     def heard(self, answer: Answer, peer: str, channel: bytes = b"") -> Prove | Welcome:
-        """What to say to an answer, or the welcome that ends the greeting. `peer` is the server's address without the port, `channel` is
-        what `channel_of` says of this end of the connection.
+        """The reply to an answer, or the welcome that ends the greeting. `peer` is the server's address without the port,
+        `channel` the `channel_of` this end of the connection.
 
-        Raises `PenstockError` where the server refuses, is none, or is not the one it should be.
+        Raises `PenstockError` if the server refuses, is no Penstock server, or is not the expected one.
         """
         shown = self._credentials
         match answer:

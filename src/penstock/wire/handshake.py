@@ -1,11 +1,11 @@
-"""How two processes of a cluster show each other that they know the cluster's secret, without saying it.
+"""How two processes of a cluster prove to each other that they know the cluster's secret, without sending it.
 
     server: Challenge(nonce) → client: Proof(nonce, proof) → server: Accepted(proof), or the connection ends
 
-Each proof is an HMAC over both nonces, the side that gives it, the service that is asked for and the address that was
-dialled, so that none can be used again, turned round or taken elsewhere: what listens at an address where a process was before
-cannot pass the greeting on to a process at another address. Nothing else of a stranger is parsed. Nonces come in as arguments.
-It says who is there when the connection begins; a wire that others can change needs TLS as well.
+Each proof is an HMAC over both nonces, the side that gives it, the service and the address to which the client connects.
+So it cannot be replayed, reflected or used elsewhere: another process at an address that the cluster used before cannot
+forward the handshake to a process at another address. Nothing else is parsed before it succeeds. Nonces are arguments.
+This authenticates the beginning of a connection; if others can change its bytes, it needs TLS as well.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from penstock.model.batch import Buffer
 NONCE_BYTES = 32
 SECRET_BYTES_AT_LEAST = 16
 HANDSHAKE_FRAME_BYTES = 512
-"""No frame of a handshake is longer, so that a stranger can make nobody hold more."""
+"""The maximum of a handshake frame, so that a stranger cannot make the server hold more."""
 
 
 class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge"):
-    """Said by whoever was connected to, before anything else."""
+    """The first message, from the listening side."""
 
     nonce: bytes
 
 
 class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
-    """The answer of whoever connected."""
+    """The answer of the connecting side."""
 
     nonce: bytes
     proof: bytes
@@ -38,13 +38,13 @@ class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof"):
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag="accepted"):
-    """The other side's proof; from here on the service's own messages follow."""
+    """The other side's proof; after it the service's own messages follow."""
 
     proof: bytes
 
 
 class HandshakeError(Exception):
-    """The other side does not know the secret, or speaks something else; the message says which."""
+    """The other side does not know the secret, or uses another protocol; the message says which."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,7 +54,7 @@ _read_accepted = msgspec.msgpack.Decoder(Accepted).decode
 
 
 class ServerHandshake:
-    """The side that was connected to."""
+    """The listening side."""
 
     def __init__(self, secret: bytes, service: str, nonce: bytes, place: str = "") -> None:
         """`place`: the address that this process advertises; empty: clients name none."""
@@ -64,11 +64,11 @@ class ServerHandshake:
         self._place = place
 
     def challenge(self) -> bytes:
-        """What is said first."""
+        """The first message."""
         return _encode(Challenge(self._nonce))
 
     def accept(self, head: Buffer) -> bytes:
-        """What is said to a client that knows the secret; raises `HandshakeError`."""
+        """The answer to a client that knows the secret; raises `HandshakeError`."""
         try:
             said = _read_proof(head)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -89,7 +89,7 @@ class ServerHandshake:
 
 
 class ClientHandshake:
-    """The side that connected."""
+    """The connecting side."""
 
     def __init__(self, secret: bytes, service: str, nonce: bytes, place: str = "") -> None:
         """`place`: the address that is dialled, as the server advertises it."""
@@ -104,7 +104,7 @@ class ClientHandshake:
         """Whether both sides have proven themselves."""
 
     def take(self, head: Buffer) -> bytes | None:
-        """What to say to the next word of the server; None: nothing more. Raises `HandshakeError`."""
+        """The reply to the server's next message; None: nothing more. Raises `HandshakeError`."""
         if self.proven:
             self.finish(head)
             self.done = True
@@ -114,13 +114,13 @@ class ClientHandshake:
         return said
 
     def why_broken_off(self, *, secure: bool) -> HandshakeError | None:
-        """What it means that the server ends the connection in the middle. `secure`: it was one with TLS. None: nothing."""
+        """Why the server ended the connection in the middle. `secure`: it used TLS. None: unknown."""
         if self.proven and not self.done:
             return HandshakeError(
                 "it does not accept our proof of the cluster's secret: it has another secret, or it is another process"
             )
         if secure and not self.done:
-            # With TLS 1.3 the side that connects is through before the server has looked at its certificate.
+            # With TLS 1.3 the connecting side has finished before the server has checked its certificate.
             return HandshakeError("it does not accept our certificate")
         return None
 
@@ -129,7 +129,7 @@ class ClientHandshake:
         try:
             self._server_nonce = _read_challenge(head).nonce
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise HandshakeError(f"what listens there is no {self._service} of a Penstock cluster") from None
+            raise HandshakeError(f"the server there is not a {self._service} of a Penstock cluster") from None
         _check_nonce(self._server_nonce)
         return _encode(Proof(self._nonce, self._proof("client"), self._place))
 
@@ -154,6 +154,6 @@ def _check_nonce(nonce: bytes) -> None:
 def _proof(
     secret: bytes, service: str, side: str, server_nonce: bytes, client_nonce: bytes, place: str
 ) -> bytes:
-    # Nonces have a fixed length, so that nothing of the address can pass for a part of them.
+    # Nonces have a fixed length, so that no part of the address can be taken for a part of them.
     said = f"penstock cluster 1\0{service}\0{side}\0".encode() + server_nonce + client_nonce + place.encode()
     return hmac.digest(secret, said, "sha256")

@@ -1,4 +1,4 @@
-"""Something that is to be done after a while, by whoever has a clock."""
+"""A delayed call, carried out by the owner of a clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """Something that is to be done later."""
+    """A call that will be made later."""
 
     def cancel(self) -> None:
         """It is not done."""

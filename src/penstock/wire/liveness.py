@@ -1,4 +1,4 @@
-"""When a peer that says nothing is asked whether it lives, and when it is given up."""
+"""When a silent peer is pinged, and when it is given up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ class Sign(Enum):
 
 
 class Liveness:
-    """Counts looks at which a peer was silent though something waits for it: `patience` of them pass, then it is asked at each
-    of the next `probes`, then it is given up."""
+    """Counts checks at which a peer was silent while an answer was awaited: after `patience` of them it is pinged at each of
+    the next `probes`, then it is given up.
+    """
 
     __slots__ = ("_patience", "_probes", "_silent")
 
@@ -25,7 +26,7 @@ class Liveness:
         self._silent = 0
 
     def look(self, *, heard: bool, waits: bool) -> Sign:
-        """`heard`: whether anything came since the last look. `waits`: whether an answer is awaited."""
+        """`heard`: whether anything came since the last check. `waits`: whether an answer is awaited."""
         if heard or not waits:
             self._silent = 0
             return Sign.LIVES

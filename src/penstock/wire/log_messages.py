@@ -1,4 +1,4 @@
-"""Reading a retained log: slices of it, groups of readers with their offsets and members.
+"""Reading a retained log: slices, and consumer groups with their offsets and members.
 
 An offset is a sequence number: that of the next message to read.
 """
@@ -11,9 +11,9 @@ import msgspec
 class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """Reads from `start` on. Answered with `LogSlice`, at once or when a message arrives or `wait_ms` has passed.
 
-    Where no message has the number `start`, because numbers were left out there (`LogBounds.gaps`), it reads from the next one on.
-    Fails with `offset-gone` where the log begins later: nothing is ever skipped silently. With `group`, `member` and
-    `generation` it fails with `not-a-member` where the group gave the share to somebody else, and renews the
+    If no message has the number `start`, because numbers were skipped there (`LogBounds.gaps`), it reads from the next one
+    on. Fails with `offset-gone` if the log begins later: nothing is ever skipped silently. With `group`, `member` and
+    `generation` it fails with `not-a-member` if the group assigned the partition to another member, and renews the
     member's lease.
     """
 
@@ -37,9 +37,9 @@ class FindOffset(msgspec.Struct, frozen=True, array_like=True, tag=23):
 
 
 class CommitOffset(msgspec.Struct, frozen=True, array_like=True, tag=24):
-    """Answered with `Done`, after it is on disk. With a member it is refused unless the share is the member's.
+    """Answered with `Done`, after it is on disk. With a member it is refused unless the partition is assigned to it.
 
-    Without a member (empty) anybody may commit for a group that has none; it makes the group if need be.
+    Without a member (empty) any client may commit for a group that has none; it creates the group if necessary.
     """
 
     queue_id: int
@@ -50,10 +50,10 @@ class CommitOffset(msgspec.Struct, frozen=True, array_like=True, tag=24):
 
 
 class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag=25):
-    """Answered with `GroupMembership`. Asked again it renews the lease, which otherwise ends after `lease_ms`.
+    """Answered with `GroupMembership`. A repeated request renews the lease, which otherwise ends after `lease_ms`.
 
-    A new group begins at `start` (`None`: where the log begins). A queue of several partitions is joined partition by
-    partition: each gives its share to one of those who joined there.
+    A new group begins at `start` (`None`: the beginning of the log). A queue of several partitions is joined partition by
+    partition: each chooses its reader among its members.
     """
 
     queue_id: int
@@ -68,7 +68,7 @@ class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag=25):
 
 
 class LeaveGroup(msgspec.Struct, frozen=True, array_like=True, tag=26):
-    """Answered with `Done`; the member's share of the partition goes to others at once."""
+    """Answered with `Done`; the partition is assigned to another member at once."""
 
     queue_id: int
     group: str
@@ -88,7 +88,7 @@ class ListGroups(msgspec.Struct, frozen=True, array_like=True, tag=27):
 class SeekGroup(msgspec.Struct, frozen=True, array_like=True, tag=28):
     """Answered with `GroupDescription`. Exactly one of the two is given. Members start again from there.
 
-    An offset is of the partition that is named.
+    An offset applies to the given partition.
     """
 
     queue_id: int
@@ -112,7 +112,7 @@ class LocateLog(msgspec.Struct, frozen=True, array_like=True, tag=36):
     queue_id: int
     partition: int = 0
     holder: bytes = b""
-    """Who asks, for the ticket (`read_ticket`). The front end writes it; what a client says here counts for nothing."""
+    """The requester, for the ticket (`read_ticket`). The front end's guard writes it; a client's value is ignored."""
 
 
 class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -128,21 +128,21 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogSlice(msgspec.Struct, frozen=True, array_like=True, tag=114):
-    """Body: the slices of `batches`, one after the other. They follow each other without gaps, from the first one to `next`.
+    """Body: the slices of `batches`, one after the other. They are consecutive, from the first one to `next`.
 
-    The first one begins with `start` of the request, or behind a gap in the numbers in which that lies. Without batches `next` is
-    `start`, or where that gap ends.
+    The first one begins with `start` of the request, or after the gap in the numbers that contains it. Without batches
+    `next` is `start`, or the end of that gap.
     """
 
     batches: list[LoggedBatch]
     next: int
-    """Where to go on."""
+    """Where to continue."""
     end: int
-    """Where the log ended when this was read."""
+    """The end of the log when this was read."""
 
 
 class LogBounds(msgspec.Struct, frozen=True, array_like=True, tag=115):
-    """Where the log begins and ends, and what was looked for."""
+    """The ends of the log, and the offset that was looked for."""
 
     begin: int
     end: int
@@ -153,17 +153,17 @@ class LogBounds(msgspec.Struct, frozen=True, array_like=True, tag=115):
 
 
 class GroupMembership(msgspec.Struct, frozen=True, array_like=True, tag=116):
-    """What a member may read: its share of the partitions, by number, for as long as its lease lasts."""
+    """What a member may read: its partitions, by number, as long as its lease lasts."""
 
     generation: int
     shares: list[tuple[int, int]]
-    """(partition, offset to go on at); none: others have all of them, the member stands by."""
+    """(partition, next offset); none: others have all of them, the member stands by."""
     members: int
     lease_ms: int
 
 
 class GroupDescription(msgspec.Struct, frozen=True, array_like=True, tag=117):
-    """A group as operators see it, in one partition."""
+    """A group in one partition, for operators."""
 
     name: str
     offset: int
@@ -190,13 +190,13 @@ class LogAddress(msgspec.Struct, frozen=True, array_like=True, tag=125):
     address: str = ""
     """HOST:PORT of the node's port for readers."""
     ticket: bytes = b""
-    """What is shown there first (`read_ticket`): good for this partition, for a few minutes. It is a secret."""
+    """The first frame there (`read_ticket`): valid for this partition, for a few minutes. It is a secret."""
     partition_id: int = 0
     """The `queue_id` of `ReadLog` there; its offsets there are without the ordinal."""
     authority: str = ""
-    """Who signed the node's certificate (PEM): the port speaks TLS. Empty: it does not."""
+    """The authority of the node's certificate (PEM): the port uses TLS. Empty: it does not."""
     certified_name: str = ""
-    """What the node's certificate must name; empty: names in it say nothing."""
+    """The name that the node's certificate must contain; empty: names are ignored."""
 
     def __repr__(self) -> str:
         """Without the ticket: it is nobody's business who reads a log or a traceback."""

@@ -1,8 +1,7 @@
 """Every message of the native protocol: a typed head, and for a few a body of raw bytes.
 
-Heads are msgpack arrays in field order, tagged with their number. New fields go at the end with a default, so
-that old and new peers understand each other. `docs/reference/native-protocol.md` is the prose of `requests` and
-`answers`.
+Heads are msgpack arrays in field order, tagged with their number. New fields are added at the end with a default, so that
+old and new peers understand each other. `docs/reference/native-protocol.md` describes `requests` and `answers`.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ __all__ = [
 
 PROTOCOL_VERSION = 1
 SERVICE = "node"
-"""What nodes of a cluster and their front ends prove to each other that they are about (`handshake`)."""
+"""The service in the handshake of a cluster's nodes and front ends (`handshake`)."""
 
 Message = Request | Answer
 

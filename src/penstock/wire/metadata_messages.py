@@ -1,6 +1,6 @@
-"""What is said between metadata servers and those who ask them; each stands in the head of a frame.
+"""Messages between metadata servers and their clients; each is in the head of a frame.
 
-Values travel in the bodies of frames: one value as it is, several as a MessagePack array of arrays.
+Values are in the bodies of frames: one value unchanged, several as a MessagePack array of arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from penstock.model.batch import Buffer
 
 SERVICE = "metadata"
-"""What the handshake is for."""
+"""The service in the handshake."""
 PROTOCOL_VERSION = 1
 
 Kind = TypeVar("Kind")
@@ -29,7 +29,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Get(msgspec.Struct, frozen=True, array_like=True, tag="get"):
-    """An entry: with `fresh` as the store has it now, else from the cache if it is there."""
+    """An entry: with `fresh` from the store, else from the cache if it is there."""
 
     key: str
     fresh: bool
@@ -69,7 +69,7 @@ class Watch(msgspec.Struct, frozen=True, array_like=True, tag="watch"):
 
 
 class EndWatch(msgspec.Struct, frozen=True, array_like=True, tag="end-watch"):
-    """Ends the watch that was asked for under a request id; not answered."""
+    """Ends the watch of a request id; not answered."""
 
     watch: int
 
@@ -93,7 +93,7 @@ class Revoke(msgspec.Struct, frozen=True, array_like=True, tag="revoke"):
 
 
 class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
-    """What the server is and has done."""
+    """The state and counters of the server."""
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, tag="ping"):
@@ -104,7 +104,7 @@ Request = Ping | Hello | Get | List | Put | Delete | Watch | EndWatch | Grant | 
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
-    """Who answers, and how the servers share their work."""
+    """The server, and how the servers share their work."""
 
     server: str
     organisation: str
@@ -116,7 +116,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True, tag="found"):
 
     version: int
     behind: bool = False
-    """The server does not hear from the store at present: the entry may have changed long ago."""
+    """The server receives no changes from the store at present: the entry may have changed long ago."""
 
 
 class Listed(msgspec.Struct, frozen=True, array_like=True, tag="listed"):
@@ -133,7 +133,7 @@ class Written(msgspec.Struct, frozen=True, array_like=True, tag="written"):
 
 
 class Changes(msgspec.Struct, frozen=True, array_like=True, tag="changes"):
-    """(key, value or nil, version) in the body, or none: everything up to `upto` has now been told."""
+    """(key, value or nil, version) in the body, or none: everything up to `upto` has now been delivered."""
 
     upto: int
 
@@ -145,7 +145,7 @@ class Granted(msgspec.Struct, frozen=True, array_like=True, tag="granted"):
 
 
 class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
-    """Whether the lease lives."""
+    """Whether the lease is alive."""
 
     alive: bool
 
@@ -155,27 +155,27 @@ class Revoked(msgspec.Struct, frozen=True, array_like=True, tag="revoked"):
 
 
 class Pong(msgspec.Struct, frozen=True, array_like=True, tag="pong"):
-    """It is."""
+    """The server is there."""
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
-    """What went wrong."""
+    """The error."""
 
     kind: FailureKind
     message: str
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="description"):
-    """A metadata server as its operator sees it; counts are since its start."""
+    """A metadata server for its operator; counters are since its start."""
 
     server: str
     organisation: str
     copies: int
     servers: list[str]
     following: bool
-    """Whether it hears every change of the store as it happens."""
+    """Whether it receives every change of the store as it happens."""
     version: int
-    """Up to here it has heard everything."""
+    """It has received everything up to here."""
     connections: int
     watches: int
     cached_entries: int

@@ -1,8 +1,8 @@
-"""How deep a msgpack value nests and how much is in it, found without decoding it.
+"""The depth and size of a msgpack value, found without decoding it.
 
-A decoder goes as deep as its stack allows, so what it takes depends on who calls it. What strangers send before anybody
-knows them is measured first, against a number. The walk keeps one count for each open container, never more than the
-depth that is allowed, ends after so many values, and believes no announced length.
+A decoder goes as deep as its stack allows, so its limit depends on its caller. Input of unauthenticated clients is
+measured first, against a fixed limit. The check keeps one count for each open container, never more than the allowed
+depth, ends after a maximum of values, and trusts no announced length.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _COUNTED: dict[int, tuple[int, int]] = {
     0xDE: (2, _MAP),
     0xDF: (4, _MAP),
 }
-"""Containers whose number of elements follows the first byte: in so many bytes, and how many values an element has."""
+"""Containers whose number of elements follows the first byte: in so many bytes, and the number of values of an element."""
 _SIZED: dict[int, tuple[int, int]] = (
     {0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0)}  # bytes
     | {0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1)}  # extensions, with their type
     | {0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}  # text
 )
-"""Values whose size follows the first byte: in so many bytes, and how many more there are beside."""
+"""Values whose size follows the first byte: in so many bytes, and the number of additional ones."""
 _FIXED: dict[int, int] = (
     {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}  # numbers
     | {0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}  # extensions of one size

@@ -1,8 +1,9 @@
-"""What nodes of a cluster say to each other, in the same frames as clients and servers use; request ids are 0.
+"""Messages between nodes of a cluster, in the same frames as those of clients and servers; request ids are 0.
 
-Primary to replica: `Lead`, then `Cut`, `Image`, `Batches` and `Append` as the logs ask for. Replica to primary: `Standing`,
-`Confirm`, `Refuse`, `Lost`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`, and `AskArrived` and `Arrived` where the
-target's queue is deleted. Nodes of an earlier version leave out what they have no word for.
+Primary to replica: `Lead`, then `Cut`, `Image`, `Batches` and `Append` as the logs require. Replica to primary:
+`Standing`, `Confirm`, `Refuse`, `Lost`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`, and
+`AskArrived` and `Arrived` if the target's queue is deleted. Nodes of an earlier version ignore messages that they do not
+know.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ Sizes = list[tuple[int, int]]
 
 
 class Lead(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """I lead the partition in this epoch: where do you stand? Answered with `Standing` or `Refuse`."""
+    """This node leads the partition in this epoch: what is your position? Answered with `Standing` or `Refuse`."""
 
     partition: int
     epoch: int
     name: str = ""
-    """What nodes call the partition: who has data of another queue under this id does not follow. Empty: an earlier version asks."""
+    """The nodes' name of the partition: a node with data of another queue under this id does not follow. Empty: from an
+    earlier version.
+    """
     unclean: int = 0
-    """The newest epoch that began with an unclean election. The layout says so too; who has not heard of it yet hears it here, and
-    does not take what it has to cut for something that was never committed."""
+    """The newest epoch that began with an unclean election. The layout contains it too; a replica that does not know it yet
+    learns it here, and does not take the records that it must cut for uncommitted ones.
+    """
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """What the replica has. Said when asked, when what came does not follow, and after a cut."""
+    """The replica's log. Sent on request, when received records do not follow it, and after a cut."""
 
     partition: int
     epoch: int
@@ -62,14 +66,14 @@ class Append(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Confirm(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """(partition, epoch, index): up to where the replica's disk has each log; and how many bytes it has taken in."""
+    """(partition, epoch, index): up to where the replica's disk has each log; and the number of bytes that it has received."""
 
     rows: list[tuple[int, int, int]]
     taken_bytes: int
 
 
 class Cut(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Records after `last` were never committed: go back to it and say `Standing`."""
+    """Records after `last` were never committed: cut them and answer `Standing`."""
 
     partition: int
     epoch: int
@@ -87,7 +91,7 @@ class Image(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class Batches(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """Stored batches that the state refers to. Body: their records and themselves."""
+    """Stored batches that the state refers to. Body: their records and the batches."""
 
     partition: int
     epoch: int
@@ -96,7 +100,7 @@ class Batches(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class MoveIn(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """Messages on their way to a partition that the other node leads. Body: one batch. Answered with `MovedIn`."""
+    """Messages that move to a partition that the other node leads. Body: one batch. Answered with `MovedIn`."""
 
     number: int
     """Rises with every request of a node."""
@@ -106,18 +110,18 @@ class MoveIn(msgspec.Struct, frozen=True, array_like=True, tag=9):
     epoch: int = 0
     """In which the sender leads the source; 0: it is of an earlier version, and cannot say."""
     follows: int = 0
-    """The request that the target must have taken in before this one; 0: none."""
+    """The request that the target must have accepted before this one; 0: none."""
 
 
 class MovedIn(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The messages are committed at the target; or why they are not."""
+    """The messages are committed at the target; or the reason why they are not."""
 
     number: int
     refused: str = ""
 
 
 class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """It is committed that the messages have left their source: the target need not remember where they came from."""
+    """It is committed that the messages have left their source: the target need not remember their origin."""
 
     target: int
     source: int
@@ -128,7 +132,9 @@ class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Replica to primary: so many messages were cut here that may have been acknowledged, by `async` or before an unclean election."""
+    """Replica to primary: so many messages were cut here that may have been acknowledged, by `async` or before an unclean
+    election.
+    """
 
     partition: int
     epoch: int
@@ -138,7 +144,7 @@ class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class AskArrived(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """The queue of the target is deleted: which of these messages has it taken in? Answered with `Arrived`."""
+    """The queue of the target is deleted: which of these messages has it accepted? Answered with `Arrived`."""
 
     target: int
     source: int
@@ -146,9 +152,10 @@ class AskArrived(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class Arrived(msgspec.Struct, frozen=True, array_like=True, tag=14):
-    """The queue of the target is deleted. Of the messages `asked` about it has taken in those that `arrived`, and takes in no more.
+    """The queue of the target is deleted. Of the messages `asked` about it has accepted those in `arrived`, and accepts no
+    more.
 
-    Said when asked, and unasked about what the source has not said `MoveDone` of. Answered with that.
+    Sent on request, and repeatedly about messages for which the source has not sent `MoveDone`. Answered with that.
     """
 
     target: int

@@ -1,8 +1,8 @@
-"""The PROXY protocol: how a load balancer says whose connection it passes on, before the first byte of that connection.
+"""The PROXY protocol: how a load balancer names the client of a connection, before its first byte.
 
-Version 1 is a line of text, version 2 a header of bytes. It is read from those only who may be believed
-(`native.trusted_proxies`). Nothing here believes a length before it is within bounds, and what is not exactly a
-header is refused, never guessed at.
+Version 1 is a line of text, version 2 a header of bytes. It is read only from trusted addresses
+(`native.trusted_proxies`). Every length is checked before it is used, and anything that is not exactly a header is
+refused, never guessed.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class ProxyHeaderError(Exception):
 
 
 class ProxyHeader(NamedTuple):
-    """What a balancer says."""
+    """The contents of a header."""
 
     size: int
     """So many bytes of the connection are the header."""
     address: str | None
     """Of the client; empty: the balancer does not know it. None: the connection is the balancer's own."""
     secure: bool | None
-    """Whether the client spoke TLS with the balancer; None: it says nothing of that."""
+    """Whether the client used TLS with the balancer; None: unknown."""
 
 
 def begins_header(data: bytes) -> bool:
@@ -118,7 +118,7 @@ def _read_second(data: bytes) -> ProxyHeader | Literal["more"]:
 
 
 def _secure(fields: bytes) -> bool | None:
-    """What the field about TLS says, if there is one."""
+    """The field about TLS, if there is one."""
     found: bool | None = None
     at = 0
     while at < len(fields):

@@ -1,8 +1,8 @@
-"""Tickets to read one partition of a log at the node that leads it, for people who are no members of the cluster.
+"""Tickets for reading one partition of a log at the node that leads it, for clients outside the cluster.
 
-A front end that has let a client read gives it a ticket, and the node takes it: what it says (which partition, until when, who)
-is sealed with the cluster's secret, which both know, so that nobody has to keep a list of tickets. Ids of partitions are never
-used again, so a ticket is for that incarnation of the queue alone. Times come in as arguments.
+A front end that has authorized a client gives it a ticket, and the node accepts it. Its contents (the partition, the end
+time, the holder) are sealed with the cluster's secret, which both know, so no list of tickets is needed. Ids of partitions
+are never used again, so a ticket is valid for only one incarnation of the queue. Times are arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIFETIME_MS = 5 * limits.MINUTE_MS
 _CLAIMS = struct.Struct("<QQ")
 _SEAL_BYTES = 32
 TICKET_BYTES = _CLAIMS.size + _SEAL_BYTES
-"""Of one that names nobody."""
+"""The size of a ticket without a holder."""
 HOLDER_BYTES = 432
 """Of what says who reads; a ticket fits a frame of the port for readers."""
 _TEXT_BYTES = 128
@@ -31,11 +31,11 @@ _PURPOSE = b"penstock read ticket 1\0"
 
 
 class TicketError(Exception):
-    """This is no ticket of the cluster, or it has ended; the message says which and never what it was."""
+    """This is no ticket of the cluster, or it has ended; the message says which, and never contains the ticket."""
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """Who reads what, for the record of usage; the node itself goes by none of it."""
+    """The reader and the queue, for the usage record; the node does not use them otherwise."""
 
     account: str
     user: str
@@ -66,7 +66,7 @@ class ReadTicket(NamedTuple):
     """The id of the partition whose log may be read, as nodes know it."""
     until_ms: int
     holder: Holder | None = None
-    """Whose reads are recorded; None: nobody's."""
+    """The holder whose reads are recorded; None: they are not."""
 
 
 class TicketSeal:
@@ -81,9 +81,9 @@ class TicketSeal:
         return claims + self._seal(claims)
 
     def check(self, ticket: Buffer, now_ms: int) -> ReadTicket:
-        """What a ticket is for; raises `TicketError`. Nothing of it is believed before its seal is found right."""
+        """The contents of a ticket; raises `TicketError`. Nothing of it is trusted before its seal is verified."""
         if not TICKET_BYTES <= len(ticket) <= TICKET_BYTES + HOLDER_BYTES:
-            raise TicketError("what it shows is no ticket")
+            raise TicketError("its first frame is not a ticket")
         given = bytes(ticket)
         claims = given[:-_SEAL_BYTES]
         if not hmac.compare_digest(given[-_SEAL_BYTES:], self._seal(claims)):

@@ -1,7 +1,7 @@
-"""How much of a node's server one reader may take: connections, and reads that are not answered yet.
+"""How much of a node's port one reader may use: connections, and unanswered reads.
 
-A read at the end of a log waits there, and what waits takes room that all readers of the log share. Whoever has a ticket may
-open many connections with it, so both are counted by who holds it. Nobody who reads as Penstock's clients do comes near.
+A read at the end of a log waits there, and takes room that all readers of the log share. A client may open many
+connections with its ticket, so both are counted by holder. Penstock's own clients stay far below these limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONNECTIONS_A_HOLDER = 1_024
 
 
 class _Held:
-    """By one holder."""
+    """The use of one holder."""
 
     __slots__ = ("connections", "reads")
 
@@ -56,7 +56,7 @@ class ReaderWaits:
 
 
 class ReadsUnderWay:
-    """What one connection was not answered yet."""
+    """The unanswered reads of one connection."""
 
     __slots__ = ("_all", "_held", "_holder", "_ids")
 

@@ -1,4 +1,4 @@
-"""What a `Failed` means to the program that gets it, as an error."""
+"""Converts a `Failed` into an error for the program that gets it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def error_code(code: str) -> ErrorCode:
 
 
 def error_of(answer: Failed) -> PenstockError:
-    """What the server said."""
+    """The server's error."""
     code = error_code(answer.code)
     known = code == answer.code
     return PenstockError(
@@ -25,4 +25,4 @@ def error_of(answer: Failed) -> PenstockError:
 
 def hello_first() -> PenstockError:
     """A client asks for something before it has greeted the server."""
-    return PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+    return PenstockError(ErrorCode.BAD_REQUEST, "send Hello first")

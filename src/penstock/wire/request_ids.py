@@ -1,4 +1,4 @@
-"""The numbers by which answers find their requests."""
+"""The numbers that assign answers to requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LARGEST_REQUEST_ID = 0xFFFF_FFFF
 
 
 class RequestIds:
-    """Ids of requests, rising, and from 1 again behind the largest. 0 is left to the server, for what answers no request."""
+    """Ids of requests, rising, and from 1 again after the largest. 0 is for the server's messages that answer no request."""
 
     __slots__ = ("_last",)
 

@@ -1,7 +1,7 @@
-"""What clients ask: the heads of all requests. `messages` says how heads are written.
+"""The heads of all requests of clients. `messages` describes their encoding.
 
-`queue_id` is the id of a queue in a client's request. A front end of a cluster passes the request on to a node with the id of
-one partition in the same field.
+`queue_id` is the id of a queue in a client's request. A front end of a cluster passes the request on to a node with the id
+of one partition in the same field.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1):
     versions: list[int]
     client: str
     access_key: str = ""
-    """Whose client this is; empty: nobody's. A server with users answers with `Challenge`: see `credentials`."""
+    """The client's access key; empty: none. A server with users answers with `Challenge`: see `credentials`."""
     nonce: bytes = b""
 
 
@@ -44,7 +44,7 @@ class Ping(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class CreateQueue(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Answered with `QueueDescription`; the same settings again give the queue that exists."""
+    """Answered with `QueueDescription`; the same settings again return the existing queue."""
 
     name: str
     settings: QueueSettings
@@ -70,11 +70,11 @@ class ListQueues(msgspec.Struct, frozen=True, array_like=True, tag=6):
     after: str = ""
     limit: int = 1_000
     owners: list[str] = []
-    """Only queues of these (`model/queue_owner.py`); none: all. A server with users says whose."""
+    """Only queues of these (`model/queue_owner.py`); none: all. The guard of a server with users sets this."""
 
 
 class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """Answered with `QueueDescription`; its `queue_id` is what the requests below take."""
+    """Answered with `QueueDescription`; its `queue_id` is for the requests below."""
 
     name: str
     queue_id: int = 0
@@ -84,9 +84,9 @@ class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):
 class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """Body: one batch. Answered with `SendResult`, after it is on disk.
 
-    (`producer`, `number`) identify the batch: sent again under the same pair it is answered, not stored again.
-    Numbers of one producer rise with every batch to a queue, also when it was made again: none is given twice. Producer 0: no such
-    protection.
+    (`producer`, `number`) identify the batch: if it is sent again under the same pair it is answered, not stored again.
+    Numbers of one producer rise with every batch to a queue, also after the queue was created again: none is used twice.
+    Producer 0: no such protection.
     """
 
     queue_id: int
@@ -98,7 +98,7 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     time_us: int = 0
     """For stamped batches without a column of stamps: the time of all messages. 0 and no column: not stamped."""
     uncertainty_us: int = 0
-    """How far the stamps may be off, by what the producer knows of its clock."""
+    """The maximum error of the stamps, by the producer's clock."""
     internal: bool = False
     """Penstock itself sends this: only so can something be sent to the queues that it writes."""
     after: int = 0
@@ -121,10 +121,11 @@ class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
     max_leased: int | None = None
     """Refused with `limit-reached` where the queue has so many leased messages; it never has more by this receive."""
     attempt: bytes = b""
-    """Asked again under the same id within 5 minutes it gives the same messages under the same lease, extended. An
-    attempt that found nothing is not remembered; one whose messages were settled since fails with `attempt-changed`."""
+    """A repeated request with the same id within 5 minutes gets the same messages under the same lease, extended. An attempt
+    that found nothing is not remembered; one whose messages were settled since fails with `attempt-changed`.
+    """
     consumer: str = ""
-    """Who receives, for the queue's lifecycle; empty: the name that the connection's `Hello` gave."""
+    """The name of the consumer, for the lifecycle log; empty: the name in the connection's `Hello`."""
 
 
 class WeightedQueue(msgspec.Struct, frozen=True, array_like=True):
@@ -165,20 +166,21 @@ class AddCredit(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Answered with `Done`; no delivery follows it. The request id of a `Receive` that waits ends its wait."""
+    """Answered with `Done`; no delivery follows it. With the request id of a waiting `Receive` it ends the wait."""
 
     subscription: int
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
-    """What proves that messages are leased to the sender: the delivery's token and sequence numbers."""
+    """The proof that messages are leased to the sender: the delivery's token and sequence numbers."""
 
     token: bytes
     runs: Runs
     received: int | None = None
-    """The receive count of all these messages in the delivery; with it a request also counts for those whose lease has
-    ended and that nobody has received since: `Delete` deletes them, `Extend` hides those that are ready under the
-    lease again, and `Release` without a delay takes those that are ready as given back."""
+    """The receive count of all these messages in the delivery. With it a request also applies to messages whose lease has
+    ended and that were not received since: `Delete` deletes them, `Extend` hides those that are ready under the lease
+    again, and `Release` without a delay counts those that are ready as released.
+    """
 
 
 class Delete(msgspec.Struct, frozen=True, array_like=True, tag=13):
@@ -188,14 +190,14 @@ class Delete(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag=14):
-    """Gives messages back, ready after `delay_ms`. Answered with `Settled`."""
+    """Returns messages, ready after `delay_ms`. Answered with `Settled`."""
 
     receipts: list[Receipt]
     delay_ms: int = 0
     unreceived: bool = False
-    """Nobody has seen the messages: that they were received does not count. Only the receipt's lease is asked."""
+    """No consumer has seen the messages: this receive does not count. Only the receipt's lease is used."""
     error: str = ""
-    """What went wrong, for the queue's lifecycle; at most 1,000 characters."""
+    """The consumer's error, for the lifecycle log; at most 1,000 characters."""
 
 
 class Extend(msgspec.Struct, frozen=True, array_like=True, tag=15):
@@ -206,7 +208,7 @@ class Extend(msgspec.Struct, frozen=True, array_like=True, tag=15):
 
 
 class PeekFilter(msgspec.Struct, frozen=True, array_like=True):
-    """All that is given must hold."""
+    """All given conditions must be true."""
 
     states: list[MessageState] | None = None
     body_contains: bytes | None = None
@@ -234,10 +236,10 @@ class Purge(msgspec.Struct, frozen=True, array_like=True, tag=17):
 
 
 class Redrive(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """Moves ready messages of a dead-letter queue on, at most `max_messages` a request. Answered with `Redriven`.
+    """Moves ready messages of a dead-letter queue, at most `max_messages` a request. Answered with `Redriven`.
 
-    `target` None: each goes back to the queue it died in. `runs` None: any; else only those. Ask again with
-    `start` = the `next` of the answer until it is None.
+    `target` None: each goes back to the queue in which it died. `runs` None: any; else only those. Repeat with `start` =
+    the `next` of the answer until it is None.
     """
 
     queue_id: int
@@ -252,7 +254,7 @@ class DescribeNode(msgspec.Struct, frozen=True, array_like=True, tag=19):
     """Answered with `NodeDescription`."""
 
     owners: list[str] = []
-    """Whose queues are named where they are damaged, as in `ListQueues`."""
+    """The owners whose damaged queues are named, as in `ListQueues`."""
 
 
 Request = (

@@ -1,15 +1,16 @@
-"""Which sends of a connection may be taken: one that follows another only after that one.
+"""Which sends of a connection are accepted: one that follows another only after that one.
 
-A producer that sends without waiting for answers says in each `Send` which batch it follows (`after`). The server remembers
-the last batch of each producer that it took, by connection and queue. A send that follows another batch than that one is
-refused with `out-of-order`: the one before it was refused, here or on its way here. The producer sends it again when it knows
-what became of that one. A node remembers the epoch too: what it took as the primary of an earlier one may be lost.
+A producer that sends without waiting for answers names in each `Send` the batch that it follows (`after`). The server
+remembers the last accepted batch of each producer, by connection and queue. A send that follows another batch is refused
+with `out-of-order`: the batch before it was refused, here or at an earlier hop. The producer sends it again when it knows
+the outcome of that batch. A node remembers the epoch too: batches that it accepted as the primary of an earlier epoch may
+be lost.
 
-It does not matter why a send was refused. If the answer is lost with its connection, the producer sends the batch again, and by
-then it may be taken: the limit is higher, the stamp is past, the user has the right.
+The reason of a refusal does not matter. If the answer is lost with its connection, the producer sends the batch again, and
+by then it may be accepted: the limit is higher, the stamp is past, the user has the right.
 
-What is remembered only ever allows something. So it may be forgotten at any time, and is bounded: a send that follows what
-was forgotten is refused, and sent again when the one before it is answered.
+The memory only ever permits sends. So it may be dropped at any time, and is bounded: a send that follows a forgotten batch
+is refused, and sent again when the one before it is answered.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class SendOrder:
             raise out_of_order()
 
     def taken(self, connection: int, request: Send, epoch: int = 0) -> None:
-        """A send was taken: what follows it may come."""
+        """A send was accepted: the next one may come."""
         if request.producer:
             key = (connection, request.queue_id, request.producer)
             self._last[key] = (epoch, request.number)
@@ -52,7 +53,7 @@ class SendOrder:
                 self._last.popitem(last=False)
 
     def refused(self, connection: int, request: Send) -> None:
-        """A send that was taken was refused later: what follows it has to wait until its producer knows that."""
+        """An accepted send was refused later: the next one must wait until its producer knows that."""
         key = (connection, request.queue_id, request.producer)
         found = self._last.get(key)
         if found is None or request.number > found[1]:
@@ -71,7 +72,7 @@ class SendOrder:
 
 
 def out_of_order() -> PenstockError:
-    """What a send is told that follows one which was refused."""
+    """The error for a send that follows a refused one."""
     return PenstockError(
         ErrorCode.OUT_OF_ORDER,
         "a send before it was refused; send it again when that one is stored or given up",

@@ -1,4 +1,4 @@
-"""What the session of a client stands between: its socket, who handles what it says, and the log."""
+"""The two sides of a client's session, its socket and the handler of its requests, and the log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.wire.frames import Frame
 
 
 class Handler(Protocol):
-    """Who handles what arrives: the driver of a node, or a gateway to a cluster."""
+    """Handles requests: the driver of a node, or a gateway to a cluster."""
 
     @property
     def congested(self) -> bool:
-        """Whether nobody is to be read from for the moment."""
+        """Whether no client may be read from at the moment."""
         ...
 
     def connected(self, connection: int) -> None:
@@ -39,11 +39,11 @@ class Handler(Protocol):
 
 
 class ClientSocket(Protocol):
-    """One connection, as its session needs it."""
+    """One connection, for its session."""
 
     @property
     def peer(self) -> str:
-        """Who this is, for the log."""
+        """The peer, for the log."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class ClientSocket(Protocol):
         ...
 
     def end_output(self) -> None:
-        """Nothing more is written, where that can be said."""
+        """Nothing more is written, if the protocol can express that."""
         ...
 
     def pause_reading(self) -> None:
@@ -78,6 +78,6 @@ class ClientSocket(Protocol):
 
 
 class Complain(Protocol):
-    """Writes to the log why a connection was refused; `kind` bounds how often."""
+    """Logs why a connection was refused; `kind` limits how often."""
 
     def __call__(self, kind: str, sentence: str, **values: object) -> None: ...

@@ -1,7 +1,7 @@
-"""Those who have connected and have not shown yet who they are: few at once, and none can keep the others out.
+"""Connections that are not authenticated yet: a limited number, and they cannot keep others out.
 
-Else clients that open connections and say nothing would take all places. So where there are too many, the one that has waited
-longest has to go: who means to show something does so at once.
+Otherwise clients that open connections and send nothing would take all places. So if there are too many, the one that has
+waited longest is closed: a real client authenticates at once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Stranger = TypeVar("Stranger")
 
 
 class Strangers(Generic[Stranger]):
-    """At one server, in the order in which they came."""
+    """Those of one server, in the order of arrival."""
 
     def __init__(self, at_once: int = STRANGERS_AT_ONCE) -> None:
         self._at_once = at_once
         self._waiting: dict[Stranger, None] = {}
 
     def enter(self, stranger: Stranger) -> Stranger | None:
-        """Somebody has come; returns who has to go for it."""
+        """A connection has come; returns the one that must be closed for it."""
         self._waiting[stranger] = None
         if len(self._waiting) <= self._at_once:
             return None
@@ -33,7 +33,7 @@ class Strangers(Generic[Stranger]):
 
     @property
     def oldest(self) -> Stranger | None:
-        """Who has waited longest."""
+        """The one that has waited longest."""
         return next(iter(self._waiting), None)
 
     def leave(self, stranger: Stranger) -> None:

@@ -1,4 +1,4 @@
-"""What OpenSSL means by the words and numbers with which it refuses a connection: the same for servers and clients."""
+"""The meaning of OpenSSL's errors when it refuses a connection: the same for servers and clients."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _GREETINGS = (b"\x16\x03\x01", b"\x16\x03\x03")
 
 
 def speaks_no_tls(reason: str | None) -> bool:
-    """Whether the other side said something that is not TLS at all."""
+    """Whether the other side sent something that is not TLS at all."""
     return reason in _NO_TLS
 
 
 def is_wrong_name(verify_code: int) -> bool:
-    """Whether a certificate was refused only because it is somebody else's."""
+    """Whether a certificate was refused only because it has another name."""
     return verify_code in _WRONG_NAME
 
 

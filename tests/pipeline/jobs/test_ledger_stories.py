@@ -82,12 +82,12 @@ def test_all_at_once(spark: SparkSession) -> None:
     said = {row["partition_id"]: row["explanation"] for row in found if row["kind"] == "gap"}
     began = stories["a_gap_in_which_messages_began"].partition_id
     assert said[began] == (
-        "change 2 never reached this job, so what it said is not known; messages 2 to 3 began there; "
+        "change 2 never reached this job, so its contents are unknown; messages 2 to 3 began there; "
         "messages up to 1 may have been handed out or ended there"
     )
     retention = stories["a_gap_before_retention_is_over"].partition_id
     assert said[retention] == (
-        "change 3 never reached this job, so what it said is not known; "
+        "change 3 never reached this job, so its contents are unknown; "
         "messages up to 2 may have been handed out or ended there"
     )
 

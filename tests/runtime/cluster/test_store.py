@@ -75,7 +75,7 @@ async def test_a_store_that_is_silent_is_told_of_long_before_it_is_given_up(
         assert taken.is_set()
         assert not opening.done()
         (said,) = [
-            record.getMessage() for record in caplog.records if "goes on trying" in record.getMessage()
+            record.getMessage() for record in caplog.records if "continues to try" in record.getMessage()
         ]
         assert said.startswith(f"the cluster's metadata at etcd://127.0.0.1:{port}/silent")
     finally:

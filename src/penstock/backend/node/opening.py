@@ -173,7 +173,7 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
         if not isinstance(sent, Sent):
             parts.catalogue.fence(
                 entry.partition,
-                f"a record {type(sent).__name__} stands before a batch at position {entry.position:#x} of the journal",
+                f"a record {type(sent).__name__} is before a batch at position {entry.position:#x} of the journal",
             )
             return
         place_batches(partition, [(sent, entry.position)])

@@ -132,7 +132,7 @@ class RequestHandlers:
         if messages.PROTOCOL_VERSION not in request.versions:
             raise PenstockError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
+                f"the client uses protocol versions {request.versions}, this server uses {messages.PROTOCOL_VERSION}",
             )
         self._connections[connection] = True
         self._parts.clients[connection] = request.client

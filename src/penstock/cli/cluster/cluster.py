@@ -1,4 +1,4 @@
-"""`penstock cluster`: a whole cluster on this machine, and a look at one anywhere."""
+"""`penstock cluster`: a whole cluster on this machine, and the status of any cluster."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _find_running_etcd(url: str) -> None:
 
 
 def _interrupted_by_all_signals() -> None:
-    """What was started must be stopped also when it is not Ctrl-C that ends us."""
+    """Started processes must be stopped also when another signal than Ctrl-C ends this command."""
     import signal
 
     def interrupt(_number: int, _frame: object) -> None:
@@ -263,7 +263,7 @@ def _progress(json: bool) -> Progress:
 
 
 def _bring_up(cluster: LocalCluster, *, first: bool, seal_users: bool) -> None:
-    """Whatever was started is stopped again where not all of it can be; a cluster that never ran leaves no plan behind."""
+    """If not all processes start, the started ones are stopped again; a cluster that never ran leaves no plan."""
     try:
         cluster.bring_up(seal_users=seal_users)
     except BaseException:
@@ -297,7 +297,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
         {
             "sqs": f"{plan.sqs_url}  (any credentials until there are users)",
             "native": plan.native_url,
-            "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
+            "balancer": f"{plan.page_url}  (status of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
             **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),

@@ -1,4 +1,4 @@
-"""`penstock cluster elect`: an operator decides that a partition which nobody can lead is led all the same."""
+"""`penstock cluster elect`: an operator permits the election of a replica outside the in-sync set."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def elect(
 
 
 def _stuck(view: ClusterView, name: str, ordinal: int) -> PartitionEntry:
-    """The partition; raises unless there is one that nobody leads."""
+    """The partition; raises unless there is one without a possible primary."""
     from penstock.cluster.manager.failover import leaderless
 
     queue = view.queues.get(name)

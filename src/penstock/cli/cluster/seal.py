@@ -1,4 +1,4 @@
-"""`penstock cluster seal`: an operator vouches for the layout that processes of an earlier version wrote."""
+"""`penstock cluster seal`: an operator confirms the layout that processes of an earlier version wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock cluster status`: who leads what, who is in sync, who lives."""
+"""`penstock cluster status`: leaders, in-sync sets and living nodes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
 
 
 def _secret(cluster: LocalCluster | None) -> bytes | None:
-    """With which seals are looked at; None: the cluster may have processes of a version without seals."""
+    """The secret for checking seals; None: the cluster may have processes of a version without seals."""
     from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 
     if cluster is None or not cluster.state.sealed:
@@ -150,7 +150,7 @@ def _lags(
     if cluster is not None and cluster.plan.tls is not None:
         certificate, key, authority = map(str, ThrowAwayAuthority(Path(cluster.plan.tls)).files("operator"))
         files = certificate, key, authority
-    # A node that just died is in the table; that it cannot be reached need not be said above it as well.
+    # The table shows a node that just died; no further message is needed that it cannot be reached.
     logging.getLogger("penstock").addHandler(logging.NullHandler())
     given = [Path(file) for file in files if file is not None]
     if given and len(given) < len(files):
@@ -267,7 +267,7 @@ def _state(row: PartitionRow) -> str:
 
 
 def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:
-    """What the pipeline has worked out; without a word for it, only queues that somebody should look after."""
+    """The pipeline's forecast; by default only for queues that need an operator's attention."""
     from penstock.cluster.layout.capacity import warning
 
     shown = [entry for entry in entries if everything or warning(entry)]

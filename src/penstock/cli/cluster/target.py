@@ -1,4 +1,4 @@
-"""Where the cluster is that a command is about: a directory on this machine, or an etcd anywhere."""
+"""The cluster of a command: a directory on this machine, or an etcd anywhere."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def etcd_of(data: str, etcd: str | None) -> str:
 def with_store(
     url: str, work: Callable[[MetadataStore], Awaitable[Result]], secret: bytes | None = None
 ) -> Result:
-    """Runs `work` on the cluster's metadata; with the cluster's secret seals are looked at."""
+    """Runs `work` on the cluster's metadata; with the cluster's secret seals are checked."""
     import asyncio
 
     return asyncio.run(_with_store(url, work, secret))

@@ -1,4 +1,4 @@
-"""How a message looks: for people, as JSON, or its body alone."""
+"""The display of a message: for people, as JSON, or only its body."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.client.consume.message import DeadLetter, LateArrival, MessageView
 from penstock.client.log.logged import LoggedMessage
 
 BODY_CHARACTERS = 2_000
-"""What people see of a body on a terminal; `--json` and `--body` show all of it."""
+"""The part of a body that is shown on a terminal; `--json` and `--body` show all of it."""
 
 
 def message_json(message: MessageView) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`penstock group`: groups of readers of a retained log: how far they are, and moving them."""
+"""`penstock group`: consumer groups of a retained log: their lag, and moving them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in a retained log as people write them: a number, a duration ago, a time, `beginning` or `end`."""
+"""Positions in a retained log as users write them: a number, a duration ago, a time, `beginning` or `end`."""
 
 from __future__ import annotations
 

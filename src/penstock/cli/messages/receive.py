@@ -1,4 +1,4 @@
-"""`penstock receive`: take messages from one queue or several, show them, and reply or delete if told to."""
+"""`penstock receive`: receives messages from one queue or several, prints them, and replies or deletes on request."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def receive(
                 break
             for message in messages:
                 show_message(message, json=json, body_only=body, name_queue=len(weights) > 1)
-            # Only now: whoever reads our output has the messages before the server forgets them.
+            # Only now: the reader of our output has the messages before the server deletes them.
             if answering:
                 for message in messages:
                     await _reply(message, reply, reply_failed)
@@ -117,7 +117,7 @@ def _weights_of(names: list[str]) -> dict[str, int]:
 def _source(
     client: Client, weights: dict[str, int], visibility_timeout: float | None
 ) -> Callable[[int, float], Awaitable[DeliveredMessages | GroupMessages]]:
-    """Where messages come from: one queue, or several by weight."""
+    """The source of messages: one queue, or several by weight."""
     from penstock.client.consume.priority_group import PriorityGroup
 
     source = client.queue(next(iter(weights))) if len(weights) == 1 else PriorityGroup(client, weights)

@@ -1,4 +1,4 @@
-"""`penstock request`: send a message and wait for the reply of whoever receives it."""
+"""`penstock request`: sends a message and waits for the reply of its consumer."""
 
 from __future__ import annotations
 

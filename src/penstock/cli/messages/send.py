@@ -160,7 +160,7 @@ async def _send_many(
     from penstock.cli.progress import progress
 
     started, taken = time.perf_counter(), 0
-    await client.describe_queue(name)  # a name that is wrong is said before the input is read
+    await client.describe_queue(name)  # a wrong name is reported before the input is read
     with progress(f"sending to {name}", total) as show:
         async with client.queue(name).producer() as producer:
             for message in messages:

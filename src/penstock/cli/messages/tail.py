@@ -1,4 +1,4 @@
-"""`penstock tail`: read a retained log, from any place on, and follow it."""
+"""`penstock tail`: reads a retained log, from any position on, and follows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.log.logged import LoggedMessage
 
 LAST_MESSAGES = 10
-"""What is shown where nothing is said about where to begin."""
+"""The number of messages if no start is given."""
 
 
 @reported

@@ -1,4 +1,4 @@
-"""Hands the table `capacity` to a cluster: one small document a queue in its metadata, where its manager finds it."""
+"""Writes the table `capacity` into a cluster's metadata: one small document for each queue, for its manager."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_back(warehouse: str, metadata: str, secret_file: str | None) -> int:
 
 
 def check_metadata(metadata: str, secret_file: str | None) -> None:
-    """Whether it has the form of a store's URL, and its files are there: before a run, not after it. Asks nobody."""
+    """Whether it has the form of a store's URL, and its files exist: before a run, not after it. It connects nowhere."""
     from penstock.metadata.opening import NO_STORE
     from penstock.metadata.remote.settings import SCHEMES, MetadataUrlError, parse_metadata_url, read_secret
     from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url

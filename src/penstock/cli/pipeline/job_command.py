@@ -97,7 +97,7 @@ def pipeline_errors() -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:  # the one while Java ends, the other afterwards
         raise CommandError(f"Spark has ended unexpectedly: {error}") from None
     except OSError as error:
-        if error.filename is None:  # nothing that a person could look at
+        if error.filename is None:  # not useful to a user
             raise
         raise CommandError(
             f"{error.filename} cannot be read or written: {error.strerror}. Nothing is lost: repair that, or name another place "
@@ -130,7 +130,7 @@ def pipeline_errors() -> Iterator[None]:
 
 
 def _without_connector() -> str:
-    """What is missing for S3, in the version that this Spark wants."""
+    """The missing package for S3, in the version that this Spark needs."""
     import pyspark
 
     jars = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")

@@ -51,7 +51,8 @@ def list_jobs(json: Json = False) -> None:
                 print_json(_facts(job, columns=False))
             return
         print_table(
-            ("job", "reads", "what it makes"), [(job.name, job.queue, job.sentence) for job in JOBS.values()]
+            ("job", "reads", "what it produces"),
+            [(job.name, job.queue, job.sentence) for job in JOBS.values()],
         )
         print_hint("Look at its tables: penstock pipeline show JOB. Run it: penstock pipeline run JOB --once")
 

@@ -1,4 +1,4 @@
-"""`penstock pipeline report`: one page of what the jobs have found. Needs no server and no Spark, only the warehouse."""
+"""`penstock pipeline report`: one page with the results of the jobs. Needs no server and no Spark, only the warehouse."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _MASTERS = re.compile(
     r"local(\[\s*([1-9]\d*|\*)\s*(,\s*[1-9]\d*\s*)?\])?|local-cluster\[[\d\s,]+\]"
     r"|spark://[^\s/,]+:\d+(,[^\s/,]+:\d+)*|yarn|k8s://\S+"
 )
-"""What Spark takes for `master`."""
+"""The values that Spark accepts for `master`."""
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
     "penstock.usage": "it is made with the first request",
@@ -215,7 +215,7 @@ def _check_master(master: str) -> None:
 
 
 def _unread_bytes(endpoint: str, queue: str, group: str | None) -> int:
-    """What a group has not read of a log, about; without a group all of it.
+    """About how much of a log a group has not read; without a group all of it.
 
     It is asked before Spark is started, which takes seconds.
     """
@@ -319,7 +319,7 @@ def _afterwards(
     metadata: str | None,
     secret_file: str | None,
 ) -> dict[str, Any]:
-    """What some jobs do besides."""
+    """Additional work of some jobs."""
     extra: dict[str, Any] = {}
     if job.name == "ledger":
         from penstock.pipeline.ledger_check import check_ledger, count_findings
@@ -346,7 +346,7 @@ def _say_end(
     )
     text = f"{job.name}: {rows} in {batches}, {seconds:,.1f} s"
     if progress.repeated:
-        again = counted(progress.repeated, "row came again and was", "rows came again and were")
+        again = counted(progress.repeated, "row was repeated and was", "rows were repeated and were")
         text += f"; {again} counted once"
     print_line(text, "green")
     if progress.missing:

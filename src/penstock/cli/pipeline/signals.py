@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a run of the pipeline: while Spark starts they end it then, later after the batch that runs."""
+"""Ctrl-C and SIGTERM in a run of the pipeline: while Spark starts they end it at once, later after the running batch."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _is_worth_saying(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _without_handler_of_spark() -> Iterator[None]:
-    """Spark would put a handler in place of ours long before it has started: one that asks Java something in the middle of
-    another question, which fails with a traceback. It has no setting for that; where the name that it does so by is another
-    one some day, it does."""
+    """Spark would replace our handler long before it has started, by one that calls Java in the middle of another call, which
+    fails with a traceback. It has no setting for that. If Spark renames the function, its handler is used.
+    """
     from pyspark.core import context
 
     names = vars(context)

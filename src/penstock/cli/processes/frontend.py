@@ -1,4 +1,4 @@
-"""`penstock frontend`: the SQS interface in front of a server or a cluster that runs elsewhere."""
+"""`penstock frontend`: the SQS interface in front of a server or a cluster in other processes."""
 
 from __future__ import annotations
 

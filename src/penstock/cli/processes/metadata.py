@@ -1,4 +1,4 @@
-"""`penstock metadata`: a server of the cluster's metadata, with a cache, before its etcd."""
+"""`penstock metadata`: a caching server of the cluster's metadata, in front of etcd."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The metadata store as commands use it: the files in the data directory, whether a server runs there or not; or the etcd
-of a cluster, where the directory or the configuration is one's.
+"""The metadata store for commands: the files in the data directory, with or without a running server; or the etcd of a
+cluster, if the directory or the configuration belongs to one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class _Noting(SeenRegister):
-    """What was done is done, also where it cannot be written down how new it is; a person is told."""
+    """A change is valid also if its register number cannot be stored; the user gets a warning."""
 
     def note(self, number: int) -> None:
         try:
@@ -55,7 +55,7 @@ class _Noting(SeenRegister):
 
 
 class OpenMetadata:
-    """A store that is open, and the means to change users in it."""
+    """An open store, and the administration of its users."""
 
     def __init__(self, store: MetadataStore, key_file: Path, *, has_users: bool) -> None:
         self.store = store
@@ -74,7 +74,7 @@ class OpenMetadata:
         return self._users
 
     def master_key(self) -> MasterKey:
-        """Made at first use; never anew while there are users that the old one sealed."""
+        """Created at first use; never again while there are users sealed with the old one."""
         return load_or_make_master_key(self._key_file, os.urandom, may_make=not self._has_users)
 
 
@@ -84,7 +84,7 @@ def now_ms() -> int:
 
 
 class _MetadataLocation(NamedTuple):
-    """Where the metadata is, and the key that opens its secrets."""
+    """The location of the metadata, and the key for its secrets."""
 
     file: Path | None
     """Of a single server; None: there is a cluster."""
@@ -101,7 +101,7 @@ class ClusterMetadata(NamedTuple):
 
 
 def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
-    """Runs `work` on the store of a data directory, or of a cluster; what is wrong becomes a sentence."""
+    """Runs `work` on the store of a data directory, or of a cluster; errors become sentences."""
     try:
         place = _local_cluster(data) or _configured(data)
         return asyncio.run(_with_metadata(place, work))

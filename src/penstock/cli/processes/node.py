@@ -1,4 +1,4 @@
-"""`penstock node`: the server as its operator sees it."""
+"""`penstock node`: the server for its operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share that run until they are stopped: their configuration, their first words, how they end."""
+"""The common part of commands that run until they are stopped: their configuration, first messages, and end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Load(Protocol[Config]):
 
 
 def configured(load: Load[Config], file: Path | None, flags: Mapping[str, str | None]) -> Config:
-    """The configuration; everything that is wrong with it is told at once."""
+    """The configuration; all its errors are reported at once."""
     from penstock.config import ConfigurationError
 
     try:
@@ -65,7 +65,7 @@ def run_role(
 
 
 def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
-    """Whole or not at all: whoever waits for the file may read it as soon as it is there."""
+    """Writes a complete file or none, because a waiting program may read it as soon as it exists."""
     import json
 
     temporary = file.with_name(f".{file.name}.new")

@@ -1,4 +1,4 @@
-"""The flags of commands that run a role: one for each option of its configuration that has one, with the option's own words."""
+"""The flags of commands that run a role: one for each option of its configuration with a flag, with the option's help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from penstock.config.option import Option, Options
 
 Flags = dict[str, str | None]
-"""What was given, by attribute of the configuration; None: it was not given."""
+"""The given flags, by attribute of the configuration; None: it was not given."""
 Result = TypeVar("Result")
 
 _LAST = ("process", "log")

@@ -44,7 +44,7 @@ def run(
 
 
 def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[str, Any]:
-    """Where everything is, for programs."""
+    """All addresses, for programs."""
     from penstock import __version__
     from penstock.metadata.store.etcd_settings import without_password
 

@@ -45,7 +45,7 @@ def serve(
 
 
 def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str, Any]:
-    """Where everything is, for programs."""
+    """All addresses, for programs."""
     from penstock import __version__
 
     report = broker.report
@@ -100,14 +100,14 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
 
 
 def native_line(broker: Broker, url: str) -> str:
-    """Where the native protocol is spoken, and to whom."""
+    """The address of the native protocol, and who may use it."""
     if broker.shared is not None and broker.shared.users.has_users():
         return f"{url}  (clients show the access key of a user)"
     return f"{url}  (no users yet: every program on this machine has access, loopback only)"
 
 
 def sqs_line(sqs_server: SqsServer | None) -> str:
-    """Where SQS is spoken, and to whom."""
+    """The address of SQS, and who may use it."""
     if sqs_server is None:
         return "off"
     if sqs_server.has_users:

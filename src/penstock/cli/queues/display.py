@@ -1,4 +1,4 @@
-"""How a queue looks: as a row, as a page, and as JSON."""
+"""The display of a queue: as a row, as a page, and as JSON."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def show_description(description: QueueDescription) -> None:
 
 
 def _held_facts(description: QueueDescription) -> dict[str, str]:
-    """What waits in the window, where there is one, and how far it has moved on."""
+    """The messages in the window, if there is one, and its watermark."""
     statistics, settings = description.statistics, description.settings
     facts: dict[str, str] = {}
     if settings.sorted:
@@ -118,7 +118,7 @@ def _held_facts(description: QueueDescription) -> dict[str, str]:
 
 
 def _late_facts(description: QueueDescription) -> dict[str, str]:
-    """How many came too late for their place, and where strict queues put them."""
+    """The number of late messages, and where strict queues put them."""
     late, settings = description.statistics.late_total, description.settings
     if not settings.sorted and not late:
         return {}
@@ -127,7 +127,7 @@ def _late_facts(description: QueueDescription) -> dict[str, str]:
 
 
 def _retained_facts(description: QueueDescription) -> dict[str, str]:
-    """What readers of the log find."""
+    """The contents of the log for readers."""
     statistics = description.statistics
     return {
         "messages": f"{statistics.log_messages:,}",

@@ -1,7 +1,7 @@
 """`penstock dlq`: dead letters: where they are, why they died, and sending them back.
 
-A command takes the queue that messages died in, or the dead-letter queue itself. Named by the queue they died
-in, only its own dead letters are meant, though others may share the dead-letter queue.
+A command takes the queue in which messages died, or the dead-letter queue itself. With the former, it uses only that
+queue's dead letters, even if others share the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def redrive(
 
 
 def _confirm_all(name: str, total: int) -> None:
-    """A whole dead-letter queue at once is asked about, where somebody is there to ask; nothing is lost by it."""
+    """Asks before a whole dead-letter queue is moved, on a terminal; nothing is lost by it."""
     import sys
 
     if sys.stdin.isatty() and not typer.confirm(

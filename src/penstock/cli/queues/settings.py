@@ -23,9 +23,9 @@ Arguments = ParamSpec("Arguments")
 def takes_settings(
     *, new: bool
 ) -> Callable[[Callable[Concatenate[Any, Arguments], None]], Callable[Arguments, None]]:
-    """Gives a command an option for each setting; it gets what was chosen as its first argument.
+    """Gives a command an option for each setting; the command gets the chosen settings as its first argument.
 
-    `new`: for a command that makes a queue. What is fixed when a queue is made cannot be altered.
+    `new`: for a command that creates a queue. Settings that are fixed at creation cannot be altered.
     """
     settings = [setting for setting in SETTINGS.values() if new or not setting.row.fixed]
 
@@ -96,7 +96,7 @@ def shown(setting: SettingRow, value: Any) -> str:
 
 
 def options_of(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, by the names and in the units of the client; raises `BadParameter` with the option's name."""
+    """The given settings, by the names and in the units of the client; raises `BadParameter` with the option's name."""
     return dict(_read(SETTINGS[name], value) for name, value in given.items() if value is not None)
 
 

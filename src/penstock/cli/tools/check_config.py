@@ -1,4 +1,4 @@
-"""`penstock check-config`: what is wrong with a configuration, all of it at once."""
+"""`penstock check-config`: reports all errors of a configuration at once."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _check_store(config: RoleConfig, file: Path) -> None:
 
 
 def _check_files(config: RoleConfig, file: Path) -> None:
-    """What certificates, secrets and tokens are good for only their files can say; raises `ConfigurationError`."""
+    """Certificates, secrets and tokens can only be checked in their files; raises `ConfigurationError`."""
     from penstock.config import ConfigurationError, Problem
     from penstock.config.cluster import ClusterOptions
     from penstock.config.frontend import FrontendConfig

@@ -1,4 +1,4 @@
-"""`penstock clock` and `penstock id`: the server's time as seen from here, and ids by it."""
+"""`penstock clock` and `penstock id`: the server's time as known here, and ids by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a campaign of the simulation goes: seeds a minute, in the progress bar or as a line a minute."""
+"""The speed of a simulation campaign: seeds a minute, in the progress bar or as a line a minute."""
 
 from __future__ import annotations
 

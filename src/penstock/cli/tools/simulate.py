@@ -29,7 +29,7 @@ DEFAULT_NODES = 3
 TRACE_TAIL = 40
 """Lines of a failed seed's trace that are shown; the whole trace is one command away."""
 VIOLATIONS_SHOWN = 12
-"""Of each seed of a campaign: what breaks one promise often breaks it for many messages."""
+"""For each seed of a campaign: a broken promise often concerns many messages."""
 
 
 @reported
@@ -83,7 +83,7 @@ def simulate(
 
 
 def _silence() -> None:
-    """Nodes of a simulation warn of what is done to them, which nobody needs to read; in every process that runs some."""
+    """Silences the warnings of simulated nodes about injected faults; in every process that runs some."""
     logging.getLogger("penstock").addHandler(logging.NullHandler())
 
 
@@ -181,7 +181,7 @@ def _many(first: int, count: int, plan: Plan, jobs: int | None, json: bool) -> b
 
 
 def _told(faults: Mapping[str, int]) -> str:
-    """What went wrong in the runs, by kind, the most frequent first."""
+    """The violations of the runs, by kind, the most frequent first."""
     kinds = sorted(faults.items(), key=lambda kind: (-kind[1], kind[0]))
     return f"{sum(faults.values())} faults: " + ", ".join(f"{count} × {kind}" for kind, count in kinds)
 

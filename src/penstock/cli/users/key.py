@@ -107,7 +107,7 @@ def _set_enabled(key_id: str, enabled: bool, data: str | None, json: bool) -> No
 
 
 def show_secret(key: AccessKey, secret: str) -> None:
-    """What to type to use a key; nobody can look the secret up again."""
+    """How to use a new key; its secret cannot be shown again."""
     print_line("The secret is shown this once; keep it:")
     print_line(f"export AWS_ACCESS_KEY_ID={key.key_id}")
     print_line(f"export AWS_SECRET_ACCESS_KEY={secret}")

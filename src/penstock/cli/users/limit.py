@@ -1,4 +1,4 @@
-"""`penstock limit`: how many requests users may make and queues may take; a running server heeds it at once."""
+"""`penstock limit`: how many requests users may make and queues may get; a running server applies it at once."""
 
 from __future__ import annotations
 

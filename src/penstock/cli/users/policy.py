@@ -1,4 +1,4 @@
-"""`penstock user policy`: put, show and delete the documents that say what a user may do."""
+"""`penstock user policy`: put, show and delete the policies of a user."""
 
 from __future__ import annotations
 

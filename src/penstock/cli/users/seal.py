@@ -1,4 +1,4 @@
-"""`penstock user seal`: an operator vouches for the users that an earlier version wrote, or a backup brought back."""
+"""`penstock user seal`: an operator confirms the users of an earlier version, or of a restored backup."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _name(what: str, places: Sequence[str]) -> None:
 
 
 def warn_of_strange(strange: Sequence[str]) -> None:
-    """Says which records let nobody in, if there are any."""
+    """Reports the records that are ignored, if there are any."""
     if strange:
         error_console().print(
             f"these records have no valid seal, or are older than those in the register of users, and give no access: "

@@ -1,4 +1,4 @@
-"""`penstock user`: create, list, show, delete, enable and disable those who may sign requests."""
+"""`penstock user`: create, list, show, delete, enable and disable the users that may sign requests."""
 
 from __future__ import annotations
 

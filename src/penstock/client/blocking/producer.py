@@ -57,7 +57,7 @@ class BlockingProducer:
         self._bridge.end(self._producer.__aexit__, kind, error, trace)
 
     def take_failures(self) -> list[FailedBatch]:
-        """What failed since somebody was last told, and forgets it."""
+        """Returns and forgets the failures since the last report."""
         return self._bridge.call_plain(self._producer.take_failures)
 
 

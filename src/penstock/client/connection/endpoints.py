@@ -29,7 +29,7 @@ class NoEndpoint(PenstockError):
         self.said = "; ".join(f"{address}: {_reason(error)}" for address, error in answers)
         tried = f" (tried for {seconds:.0f} s)" if seconds >= 1 else ""
         super().__init__(
-            self.telling.code, f"none of {len(answers)} endpoints lets this client in{tried}: {self.said}"
+            self.telling.code, f"none of {len(answers)} endpoints accepts this client{tried}: {self.said}"
         )
 
 

@@ -221,4 +221,4 @@ def _dead_letter(origin: Origin, index: int) -> DeadLetter:
                 moment(origin.moved_ms),
             )
         before -= count
-    raise PenstockError(ErrorCode.INTERNAL, "the server sent a dead letter without saying where it came from")
+    raise PenstockError(ErrorCode.INTERNAL, "the server sent a dead letter without its origin")

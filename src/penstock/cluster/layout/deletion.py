@@ -19,9 +19,7 @@ from penstock.cluster.layout.entries import PartitionEntry
 
 def marked(entry: PartitionEntry, *, abandoned: bool = False) -> PartitionEntry:
     """The entry of a partition whose queue is deleted, or was apparently never completed."""
-    reason = (
-        f"the queue {entry.queue} is deleted: what is on its way to other queues has to arrive there first"
-    )
+    reason = f"the queue {entry.queue} is deleted: its moving messages must first arrive in other queues"
     return msgspec.structs.replace(entry, deleted=True, abandoned=abandoned, reason=reason)
 
 

@@ -22,7 +22,7 @@ SESSION_HOURS = 24
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LOCAL_ONLY = (
-    "# A web page may have its own name lead here; its browser says that name.",
+    "# A web page may let its own name lead here; its browser sends that name.",
     r"http-request deny unless { req.hdr(host) -m reg -i '^(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?$' }",
 )
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
@@ -82,10 +82,10 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         f"timeout check {CHECK_SECONDS}s",
         "timeout http-request 30s",
         "timeout queue 5s",
-        "# A front end that just died is not yet known to be dead: another one is tried.",
+        "# A front end that just died is not marked as down yet: try another one.",
         "retries 3",
         "option redispatch 1",
-        "# Whoever waits for a front end that hangs is let go, and finds another one.",
+        "# Close the connections to a front end that hangs, so that clients find another one.",
         f"default-server check on-marked-down shutdown-sessions {_checks()}",
     )
     secure = f" ssl crt {plan.certificate}" if plan.certificate is not None else ""
@@ -94,10 +94,10 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         "backend sqs",
         "mode http",
         "balance leastconn",
-        "# Nothing that may have been done is done again: only where no connection came about another one is tried.",
+        "# Retry only if no connection was made: a request that may have been carried out must not be repeated.",
         "retry-on conn-failure",
-        "# Front ends believe this of the addresses in their sqs.trusted_proxies; what a client says of itself is lost.",
-        "# On this machine it may be a tunnel or proxy that says whose request it hands on: that is kept.",
+        "# Front ends trust this header from the addresses in sqs.trusted_proxies; a client's own header is replaced.",
+        "# A client on this machine may be a tunnel or proxy that names its own client: keep its header.",
         "http-request set-header X-Forwarded-For %[src] unless { src 127.0.0.1 ::1 }",
         "http-request add-header X-Forwarded-For %[src] if { src 127.0.0.1 ::1 }",
         "http-request set-header X-Forwarded-Proto https if { ssl_fc }",
@@ -132,7 +132,7 @@ def _native(listen: str, front_ends: Iterable[BalancedFrontEnd], *, passes_clien
         f"timeout server {session}",
         f"option httpchk GET {HEALTH_PATH}",
         *(
-            ("# Front ends believe who the client is of the addresses in their native.trusted_proxies.",)
+            ("# Front ends trust the client's address from the addresses in native.trusted_proxies.",)
             if passes_clients_on
             else ()
         ),

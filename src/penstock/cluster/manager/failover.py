@@ -58,15 +58,18 @@ def elect(
         reason = f"{_what_happened(view, entry)}, and of those in sync {chosen} has the longest log"
         return _choose(view, seen, census, chosen, in_sync, reason)
     if said.silent:
-        return _explain(seen, f"{_what_happened(view, entry)}, and {_names(said.silent)} in sync say nothing")
+        return _explain(
+            seen,
+            f"{_what_happened(view, entry)}, and {_names(said.silent)} in sync have not reported their logs",
+        )
     return (
         _elect_from_before(view, seen, census)
         or _elect_unclean(view, seen, census)
         or _explain(
             seen,
             f"{_what_happened(view, entry)}, and of those in sync ({_names(_had_everything(entry))}) none is alive and "
-            "well: bring one back, or allow an unclean election, which loses what only they have: `penstock cluster "
-            f"elect {entry.queue} --partition {entry.ordinal} --unclean`",
+            "undamaged: restore one, or permit an unclean election, which loses records that only they have: `penstock "
+            f"cluster elect {entry.queue} --partition {entry.ordinal} --unclean`",
         )
     )
 
@@ -104,7 +107,7 @@ def _elect_unclean(view: ClusterView, seen: Seen[PartitionEntry], census: Census
     said = heard(entry, entry.replicas, view.members.living, view.positions)
     if said.fit:
         chosen = _longest(view, entry, said.fit, census)
-        has = "has the longest log of those that live; what it lacks is lost"
+        has = "has the longest log of the living replicas; records that it lacks are lost"
     elif said.empty and not said.silent:
         chosen = _longest(view, entry, said.empty, census)
         has = "has nothing, like all others that live and are well; everything is lost"

@@ -52,7 +52,9 @@ def see_through(
     assert successor is not None
     members = view.members
     if successor not in entry.in_sync or successor not in members.living or successor == entry.primary:
-        return _call_off(seen, f"{successor} is no longer in sync and alive, so {entry.primary} leads on")
+        return _call_off(
+            seen, f"{successor} is no longer in sync and alive, so {entry.primary} continues to lead"
+        )
     if now_ms - seen.since_ms < settings.hand_over_ms:
         return None
     # It has been in sync through a whole life that began well before: then every answer waited for it.
@@ -62,7 +64,7 @@ def see_through(
             f"{entry.primary} did not hand over in time, and {successor} has everything that was acknowledged"
         )
         return change_partition(seen.version, elected(entry, members.living[successor], reason))
-    return _call_off(seen, f"{entry.primary} did not hand over to {successor} in time and leads on")
+    return _call_off(seen, f"{entry.primary} did not hand over to {successor} in time and continues to lead")
 
 
 def _call_off(seen: Seen[PartitionEntry], reason: str) -> Change:

@@ -1,4 +1,4 @@
-"""The whole of a store in memory: read without waiting, written through, refreshed by the store's own changes."""
+"""A whole store in memory: read without waiting, written through, updated by the store's own changes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Listener = Callable[[Change], None]
 
 
 class MetadataCache:
-    """Entries as of the last change that was heard of. Versions only rise, so late news never undoes newer ones."""
+    """Entries as of the last received change. Versions only rise, so late changes never undo newer ones."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._kinds: dict[str, dict[str, Entry]] = {}
-        """The same by what stands before the first slash: listing users does not walk past every queue."""
+        """The same by the part before the first slash, so that listing users does not visit every queue."""
         self._gone: dict[str, int] = {}
-        """Versions at which keys were deleted, so that an older put that is heard of later does not revive them."""
+        """Versions at which keys were deleted, so that an older put that is received later does not restore them."""
         self._listeners: list[tuple[str, Listener]] = []
         self.settled = ABSENT
         """Every change up to this version is here. Of later ones some may be: own writes, and what was looked up."""
@@ -34,7 +34,7 @@ class MetadataCache:
         return entry.version if entry is not None else ABSENT
 
     def list(self, prefix: str) -> Sequence[Entry]:
-        """All entries whose key begins with the prefix, in no particular order; later changes do not touch it."""
+        """All entries whose key begins with the prefix, in no particular order; later changes do not affect it."""
         kind, slash, _ = prefix.partition("/")
         entries = self._kinds.get(kind, {}) if slash else self._entries
         return [entry for key, entry in entries.items() if key.startswith(prefix)]
@@ -61,7 +61,7 @@ class MetadataCache:
                 listener(change)
 
     def load(self, listing: Listing) -> None:
-        """Takes the whole store in: what is listed is there, what is not and is older than the listing is gone."""
+        """Loads the whole store: listed entries exist, unlisted ones older than the listing do not."""
         listed = {entry.key for entry in listing.entries}
         for entry in self.list(""):
             if entry.key not in listed and entry.version < listing.version:
@@ -71,7 +71,9 @@ class MetadataCache:
         self.settle(listing.version)
 
     def settle(self, version: int) -> None:
-        """Everything up to a version has been heard of in order: older news will not come, so nothing guards against it."""
+        """All changes up to a version were received in order: older ones will not come, so the deletions before it can be
+        forgotten.
+        """
         if self._gone:
             self._gone = {key: gone for key, gone in self._gone.items() if gone > version}
         self.settled = version

@@ -1,8 +1,8 @@
-"""Keeps a `MetadataCache` the same as a store: loads it wholly, follows every change, writes through.
+"""Keeps a `MetadataCache` equal to a store: loads it completely, follows every change, writes through.
 
-What is done when, `mirroring.py` decides. While the store cannot be reached the cache goes on answering with what it knows;
-one line in the log says so, and one says when the store is back. A cache that is empty then is loaded with what metadata
-servers remember, if there are any.
+`mirroring.py` decides what is done when. While the store cannot be reached the cache continues to answer with its
+contents; one line in the log reports this, and one the end. A cache that is empty then is loaded with the copies of
+metadata servers, if there are any.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 
 
 class MetadataMirror:
-    """One store and the cache in front of it. The store stays the caller's, who closes it after the mirror."""
+    """One store and the cache in front of it. The caller owns the store and closes it after the mirror."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class MetadataMirror:
         self.ready = asyncio.Event()
         """Set once the whole store is in the cache, as it is now or as metadata servers know it."""
         self.follows = False
-        """Whether changes of the store are heard of."""
+        """Whether changes of the store are received."""
         self.follows_changed: list[Callable[[bool], None]] = []
-        """Told whenever `follows` is another."""
+        """Called whenever `follows` changes."""
         self._store = store
         self._pause = pause
         self._mirroring = Mirroring(
@@ -84,11 +84,11 @@ class MetadataMirror:
         return outcome.version if isinstance(outcome, Done) else ABSENT
 
     async def refresh(self, key: str) -> None:
-        """Looks at the store, where the cache may be behind: who looks again there sees what is there now."""
+        """Reads the store, if the cache may be behind; afterwards the cache has the present entry."""
         await self._carry_out(Look(key))
 
     async def _carry_out(self, request: Put | Delete | Look) -> Outcome:
-        """Returns what became of it, once the cache knows; raises what the store raised."""
+        """Returns the outcome once the cache has it; raises the store's errors."""
         own = OwnRequest(self._mirroring, request)
         raised: StoreError | None = None
         while own.request is not None:

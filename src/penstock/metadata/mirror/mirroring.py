@@ -1,9 +1,9 @@
-"""How a cache becomes and stays the same as a store: what to do next, and what goes into the cache. Touches nothing.
+"""How a cache becomes and stays equal to a store: the next action, and the contents of the cache. It has no side effects.
 
-`step` says what is to be done next, one thing at a time; whoever does it says how it went. `mirror.py` does it over a real
-store, the simulation over its own.
+`step` returns the next action; the caller carries it out and reports the result. `mirror.py` does this over a real store,
+the simulation over its own.
 
-What the cache shows of a key never goes back: it is what the store had at some version, and later what it had at a later one.
+The cache never goes back for a key: it shows the store's entry at some version, and later the one at a later version.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Load(NamedTuple):
 
 
 class LoadKnown(NamedTuple):
-    """List what metadata servers know of the store, which does not answer itself."""
+    """List the copies of metadata servers, because the store does not answer."""
 
 
 class Check(NamedTuple):
-    """Ask the store for anything: a watch alone would not tell whether it is back."""
+    """Read anything from the store: a watch alone would not show whether it is back."""
 
 
 class Follow(NamedTuple):
@@ -49,7 +49,7 @@ class Follow(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Wait so long."""
+    """Wait for so long."""
 
     seconds: float
 
@@ -58,7 +58,7 @@ Step = Load | LoadKnown | Check | Follow | Pause
 
 
 class ListKey(NamedTuple):
-    """A request: list what begins with a key."""
+    """A request: list the entries that begin with a key."""
 
     key: str
 
@@ -83,12 +83,12 @@ class Mirroring:
         """Whether the store did not answer when last asked."""
         self._remembers = remembers
         self._heard: int | None = None
-        """The version up to which everything was told; None: the store has to be loaded."""
+        """All changes up to this version were received; None: the store must be loaded."""
         self._pauses = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 
     @property
     def is_following(self) -> bool:
-        """Whether changes of the store are heard of."""
+        """Whether changes of the store are received."""
         return isinstance(self.step, Follow)
 
     # -- loading and following -------------------------------------------------------------------------------
@@ -112,18 +112,18 @@ class Mirroring:
             self._follow(self._heard)
 
     def heard(self, change: Change) -> None:
-        """The watch tells a change."""
+        """The watch delivers a change."""
         self._heard = change.version
         self._apply(change)
         self.cache.settle(change.version)
 
     def lost(self) -> None:
-        """Changes that the watch has not told are no longer kept."""
+        """Undelivered changes of the watch are no longer available."""
         self._heard = None
         self.step = Load()
 
     def unavailable(self) -> None:
-        """The store does not answer; the cache goes on with what it knows."""
+        """The store does not answer; the cache continues with its contents."""
         self.fails = True
         if isinstance(self.step, Load) and self._remembers and not self.is_ready:
             self.step = LoadKnown()
@@ -150,17 +150,19 @@ class Mirroring:
     # -- own writes and looks --------------------------------------------------------------------------------
 
     def apply_own(self, change: Change) -> None:
-        """Something that the watch has not told; what it has told already may have been undone since, and it is right."""
+        """Applies a change that the watch has not delivered; a delivered one may have been undone since, so the watch takes
+        precedence.
+        """
         if self._heard is None or change.version > self._heard or self.cache.version(change.key) != ABSENT:
             self._apply(change)
 
 
 class OwnRequest:
-    """A write or a look of this process, until the cache knows what came of it.
+    """A write or a read of this process, until the cache has its result.
 
-    `request` is to be carried out next; None: it is over, and `outcome` says how it went. After a conflict it is looked what
-    stands there now, so that who reads the cache again sees that. A key that is gone is listed: only a listing tells a version
-    of the store at which it was, and older news that comes later must not bring it back.
+    `request` is to be carried out next; None: it is over, and `outcome` has the result. After a conflict the present entry
+    is read, so that a caller who reads the cache again sees it. A deleted key is listed: only a listing has a version of
+    the store at which the key was missing, and older changes that come later must not restore it.
     """
 
     def __init__(self, mirroring: Mirroring, request: Put | Delete | Look) -> None:
@@ -169,7 +171,7 @@ class OwnRequest:
         self._mirroring = mirroring
 
     def answered(self, outcome: Outcome | Listing) -> None:
-        """What became of `request`."""
+        """The outcome of `request`."""
         asked, self.request = self.request, None
         match asked, outcome:
             case Put(key, value), Done(version):
@@ -200,6 +202,6 @@ class OwnRequest:
                 raise AssertionError(f"{asked} was answered with {outcome}")
 
     def _keep(self, outcome: Outcome) -> None:
-        """A conflict stays one, whatever is found then."""
+        """Keeps a conflict as the outcome, whatever is read afterwards."""
         if not isinstance(self.outcome, Conflict):
             self.outcome = outcome

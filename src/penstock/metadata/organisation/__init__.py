@@ -1,1 +1,1 @@
-"""How metadata servers share their work: who they are, which keeps what, whom to ask. Decides and touches nothing."""
+"""How metadata servers share their work: which servers exist, which keeps what, which is asked. Pure decisions."""

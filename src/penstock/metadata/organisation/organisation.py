@@ -1,10 +1,11 @@
-"""The three organisations: which server keeps a key, whom a front end asks, to whom a server passes a request on.
+"""The three organisations: which server keeps a key, which one a front end asks, and where a server forwards a request.
 
     replicated          every server keeps everything, any server is asked
     sharded-direct      a shard is on some servers; front ends have the map and ask one of those
-    sharded-forwarding  a shard is on some servers; any server is asked and passes on what is another's
+    sharded-forwarding  a shard is on some servers; any server is asked and forwards requests for other shards
 
-Nothing here decides what is true: versions are the store's. Two that have different maps for a while cost a detour.
+This affects only efficiency: versions are the store's. If two processes have different maps for a while, requests take an
+extra hop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from penstock.metadata.organisation.shard_map import ShardMap
 
 
 class Organisation:
-    """The servers that live, and who does what; never changes, other servers make another one."""
+    """The living servers and their tasks; immutable, other servers make another one."""
 
     def __init__(self, name: OrganisationName, copies: int, servers: Mapping[str, ServerEntry]) -> None:
         self.name = name
@@ -45,7 +46,7 @@ class Organisation:
         return self._map.servers_of(key)
 
     def to_ask(self, asker: str, key: str | None) -> tuple[str, ...]:
-        """All servers in the order in which somebody asks them for a key, or for something that belongs to no key."""
+        """All servers in the order in which they are asked for a key, or for a request without a key."""
         ranked = self._map.ranked(asker)
         if self.name != SHARDED_DIRECT or key is None or not ranked:
             return ranked

@@ -1,4 +1,4 @@
-"""A metadata server as the store knows it: an entry under the server's lease, which goes with it."""
+"""A metadata server's entry in the store, which exists as long as the server's lease."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARDED_FORWARDING: OrganisationName = "sharded-forwarding"
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A metadata server that lives."""
+    """A living metadata server."""
 
     name: str
     address: str
@@ -24,7 +24,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     copies: int = 2
     """On how many servers each shard is."""
     incarnation: str = ""
-    """Another one after every start: two servers of one name are told apart by it."""
+    """A new number after every start; it distinguishes two servers with one name."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder(ServerEntry)
 
 
 def server_key(name: str) -> str:
-    """Where a server says that it lives."""
+    """The key of a server's registration."""
     return SERVERS + name
 
 
@@ -42,5 +42,5 @@ def encode_server(entry: ServerEntry) -> bytes:
 
 
 def decode_server(stored: bytes) -> ServerEntry:
-    """What was stored; raises `msgspec.MsgspecError` on anything else."""
+    """Decodes a stored entry; raises `msgspec.MsgspecError` on anything else."""
     return _decoder.decode(stored)

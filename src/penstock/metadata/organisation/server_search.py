@@ -1,4 +1,4 @@
-"""Of which metadata servers a request is asked, one after the other, how long each may take, and when nobody is asked any more."""
+"""Which metadata servers a request is sent to, one after the other, how long each may take, and when the search ends."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ class Failure(Enum):
 
     NOT_DONE = "certainly nothing was done"
     STRANGER = "it does not trust this process, or this process does not trust it"
-    PERHAPS_DONE = "nobody knows whether it was done"
+    PERHAPS_DONE = "the outcome is unknown"
     WITHOUT_STORE = "it is there and its store is not"
 
 
 class Try(NamedTuple):
-    """A server is asked next, for so long."""
+    """Ask this server next, for so long."""
 
     address: str
     seconds: float
 
 
 class Rest(NamedTuple):
-    """Nobody is asked for so long."""
+    """Wait for so long."""
 
     seconds: float
 
 
 class End(Enum):
-    """Why nobody is asked any more."""
+    """The search has ended, for this reason."""
 
     OUT_OF_TIME = "no server answered in time"
     REFUSED = "all servers refuse this process, and always will"
     NO_STORE = "all servers are there and none has its store"
-    UNCERTAIN = "nobody knows whether it was done, and it may not be done twice"
+    UNCERTAIN = "the outcome is unknown, and it must not be done twice"
 
 
 Move = Try | Rest | End
 
 
 class ServerSearch:
-    """The search for one server that answers a request. All of it takes about `seconds`."""
+    """The search for one server that answers a request. It takes about `seconds`."""
 
     def __init__(self, seconds: float, now: float, *, again: bool, first: bool = False) -> None:
-        """`again`: it does no harm when it is asked twice. `first`: nobody was asked anything before."""
+        """`again`: the request may be repeated. `first`: no server was asked before."""
         self._seconds = seconds
         self._deadline = now + seconds
         self.again = again
@@ -64,7 +64,7 @@ class ServerSearch:
         self._end: End | None = None
 
     def next(self, now: float, order: Callable[[], Sequence[str]]) -> Move:
-        """What to do next; `order` says whom to ask in which order, for a new round."""
+        """The next action; `order` is the order of servers for a new round."""
         if not self._left and self._end is None:
             if self._round:
                 return self._after_round(now)
@@ -75,7 +75,7 @@ class ServerSearch:
             self._end = End.OUT_OF_TIME
         if self._end is not None:
             return self._end
-        # What may be asked again leaves time to ask the others too.
+        # A request that may be repeated leaves time to ask the others too.
         share = max(self._seconds / len(self._round), SHORTEST_SHARE_SECONDS) if self.again else left
         return Try(self._left.popleft(), min(share, left))
 

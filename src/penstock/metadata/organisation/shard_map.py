@@ -1,7 +1,7 @@
 """The map from keys to servers: a key belongs to a shard, a shard to the servers that rank highest for it.
 
-Rendezvous hashing: every server has a rank for every shard, drawn from both their names. Whoever knows the same
-servers makes the same map, and when one comes or goes only the shards move that it gains or had.
+Rendezvous hashing: every server has a rank for every shard, computed from both names. Processes that know the same servers
+compute the same map, and when a server joins or leaves only the shards move that it gains or had.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ SHARDS = 1024
 
 
 def shard_of(key: str) -> int:
-    """The shard of a key: the same for everybody, for ever."""
+    """The shard of a key: the same for all processes, forever."""
     return int.from_bytes(blake2b(key.encode(), digest_size=4).digest(), "little") % SHARDS
 
 
 class ShardMap:
-    """Which servers keep which shard; never changes, a new set of servers makes a new one."""
+    """Which servers keep which shard; immutable, a new set of servers makes a new one."""
 
     def __init__(self, servers: Iterable[str], copies: int) -> None:
         self.servers = tuple(sorted(set(servers)))

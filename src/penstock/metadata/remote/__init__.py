@@ -1,1 +1,1 @@
-"""The store as metadata servers give it: for front ends, for tools, and for metadata servers among themselves."""
+"""The store through metadata servers: for front ends, for tools, and for metadata servers among themselves."""

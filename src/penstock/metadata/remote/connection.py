@@ -1,7 +1,7 @@
 """One connection to a metadata server: the handshake, then any number of requests at once.
 
-A server that says nothing while something is asked is pinged, and given up when it does not answer that either: it may
-be paused, or cut off, and nobody tells.
+A server that is silent while requests wait is pinged, and given up if it does not answer that either: it may be paused or
+disconnected without a notification.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from penstock.wire.request_ids import RequestIds
 CONNECT_SECONDS = 1.0
 PING_SECONDS = 1.0
 PINGS = 2
-"""So many pings it may leave unanswered, from the second look on at which it was silent; then the server is given up."""
+"""The number of pings that may stay unanswered, from the second check on at which it was silent; then the server is given up."""
 
 
 class Reply(NamedTuple):
-    """An answer and what came with it."""
+    """An answer and its body."""
 
     answer: Answer
     body: bytes
     earlier: tuple[bytes, ...] = ()
-    """The bodies of the parts that came before, of a listing that comes in several."""
+    """The bodies of the earlier parts, of a listing in several parts."""
 
 
 Sink = Callable[[Reply | ServerFailure], None]
 
 
 class Dial(Protocol):
-    """Makes a connection, with TLS or without; raises `OSError`, and `HandshakeError` where TLS finds a stranger."""
+    """Opens a connection, with TLS or without; raises `OSError`, and `HandshakeError` if the certificate is not accepted."""
 
     async def __call__(self, make: Callable[[], asyncio.Protocol], host: str, port: int) -> object: ...
 
@@ -152,7 +152,11 @@ class ServerConnection:
             for frame in frames:
                 self._take(frame)
         except msgspec.MsgspecError as error:
-            connection.abort(ConnectionError(f"what answered is no metadata server of this cluster: {error}"))
+            connection.abort(
+                ConnectionError(
+                    f"the server at this address is not a metadata server of this cluster: {error}"
+                )
+            )
 
     def connection_lost(self, connection: FramedConnection, error: Exception | None) -> None:
         """Nothing more comes."""
@@ -188,12 +192,12 @@ class ServerConnection:
         if not self._sinks or self.failure is not None:
             return
         heard, self.stream.heard = self.stream.heard, False
-        # While it is us who do not listen it cannot be heard.
+        # While reading is paused here, the server cannot be heard.
         match self._liveness.look(heard=heard, waits=not self._paused):
             case Sign.PROBE:
                 self._send(0, Ping(), b"")
             case Sign.GIVE_UP:
-                self.close(f"the server said nothing for {(PINGS + 2) * PING_SECONDS:g} s")
+                self.close(f"the server sent nothing for {(PINGS + 2) * PING_SECONDS:g} s")
                 return
             case Sign.LIVES:
                 pass
@@ -215,7 +219,7 @@ async def connect(
             await connection.greet()
     except TimeoutError as error:
         connection.close()
-        silent = " (it says nothing; does it expect TLS?)" if reached else ""
+        silent = " (it sends nothing; does it expect TLS?)" if reached else ""
         raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s{silent}") from error
     except HandshakeError as error:
         connection.close()

@@ -1,4 +1,4 @@
-"""Connections to metadata servers by their address: made when first needed, kept, and not tried over and over."""
+"""Connections to metadata servers by address: opened when first needed, kept, and not retried without pauses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Connections:
         self._suspects.note(address, self._clock())
 
     async def ask(self, address: str, request: Request, body: Buffer, seconds: float) -> Reply:
-        """Asks one server; raises a `ServerFailure`, or the store's own errors as the server tells them."""
+        """Asks one server; raises a `ServerFailure`, or the store's own errors as the server reports them."""
         sent = False
         try:
             async with asyncio.timeout(seconds):
@@ -74,7 +74,7 @@ class Connections:
         return await connect(host, port, self._secret, self._name, self._dial)
 
     def close(self) -> None:
-        """Lets go of all; whoever waits for an answer waits no longer."""
+        """Closes all connections; waiting requests fail."""
         self.closed.set()
         for task in self._opening.values():
             task.cancel()
@@ -108,5 +108,5 @@ class Connections:
 
 
 def closed() -> StoreUnavailableError:
-    """What everybody is told who asks after the end."""
+    """The error after the end."""
     return StoreUnavailableError("the metadata store is closed")

@@ -1,4 +1,4 @@
-"""What can go wrong between us and one metadata server, and what that means for whoever asked."""
+"""Failures between this process and one metadata server, and their meaning for a request."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from penstock.wire.metadata_messages import Failed
 
 
 class ServerFailure(Exception):
-    """One server could not be asked, or not understood."""
+    """One server could not be asked, or its answer not be understood."""
 
 
 class NotDoneError(ServerFailure):
-    """Certainly nothing was done: another server may be asked the same."""
+    """Certainly nothing was done: the request may be sent to another server."""
 
 
 class StrangerError(NotDoneError):
-    """The server and we do not trust each other: another secret, or certificates of different authorities."""
+    """Server and process do not trust each other: another secret, or certificates of different authorities."""
 
 
 class PerhapsDoneError(ServerFailure):
-    """Nobody knows whether it was done: only what does no harm when done twice may be asked again."""
+    """The outcome is unknown: only a request that may be carried out twice may be repeated."""
 
 
 class StoreFailedError(ServerFailure):
-    """The server is there and its store is not; a write may have been done."""
+    """The server is running and its store is unavailable; a write may have been done."""
 
 
 def failure_of(error: ServerFailure) -> Failure:
-    """What an error means for whom to ask next."""
+    """What an error means for the next server."""
     match error:
         case StrangerError():
             return Failure.STRANGER
@@ -50,7 +50,7 @@ def failure_of(error: ServerFailure) -> Failure:
 
 
 def raise_failed(failed: Failed) -> NoReturn:
-    """The error that an answer stands for."""
+    """Raises the error in an answer."""
     match failed.kind:
         case "conflict":
             raise VersionConflictError(failed.message)
@@ -67,19 +67,19 @@ def raise_failed(failed: Failed) -> NoReturn:
 
 
 def uncertain(error: Exception) -> StoreUnavailableError:
-    """What is said of a write that nobody knows the outcome of."""
+    """The error for a write with an unknown outcome."""
     return StoreUnavailableError(
-        f"no metadata server said whether the change was made; look, and try again if it was not ({error})"
+        f"no metadata server confirmed the change; check whether it was made, and try again if not ({error})"
     )
 
 
 async def write_once(
     version: int | None, first: Callable[[], Awaitable[int]], again: Callable[[], Awaitable[int]]
 ) -> int:
-    """Writes, and tries again where nobody knows whether it was done and it cannot be done twice.
+    """Writes, and tries again if the outcome is unknown and the write cannot be carried out twice.
 
-    A version that was once seen never comes back. That there is no entry may come true again: a creation that is
-    still on its way somewhere could follow a deletion, so it is not tried again.
+    A version that was once seen never returns. But a missing entry may be missing again: a creation that is still in
+    transit could follow a deletion, so it is not repeated.
     """
     try:
         return await first()

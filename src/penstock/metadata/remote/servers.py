@@ -1,4 +1,4 @@
-"""Asks the metadata servers; whom and for how long is decided in `metadata.organisation.server_search`."""
+"""Asks the metadata servers; `metadata.organisation.server_search` decides which and for how long."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REQUESTS_AT_ONCE = 512
 
 
 class Servers:
-    """All servers that are known, and who is asked for what."""
+    """All known servers, and which one is asked for what."""
 
     def __init__(self, settings: RemoteSettings, name: str, dial: Dial = dial_plainly) -> None:
         self.timeout_seconds = settings.timeout_seconds
@@ -46,7 +46,7 @@ class Servers:
 
     @property
     def organisation(self) -> Organisation:
-        """The servers as they were heard of last."""
+        """The last known servers."""
         return self._organisation
 
     @organisation.setter
@@ -65,10 +65,10 @@ class Servers:
         return self.connections.trusted_first(order)
 
     async def ask(self, key: str | None, request: Request, *, first: bool = False) -> Reply:
-        """Asks something that does no harm when it is asked twice, until a server answers.
+        """Sends a request that may be repeated, until a server answers.
 
-        Raises what the store raises, and `StoreUnavailableError` when no server answers in time. `first`: nobody was
-        asked before; where all refuse this process they always will, and `StoreRefusedError` says so at once.
+        Raises the store's errors, and `StoreUnavailableError` when no server answers in time. `first`: no server was asked
+        before; if all refuse this process they always will, and `StoreRefusedError` reports that at once.
         """
         search = ServerSearch(
             self.timeout_seconds, asyncio.get_running_loop().time(), again=True, first=first
@@ -91,7 +91,7 @@ class Servers:
     async def _searched(
         self, search: ServerSearch, key: str | None, request: Request, body: Buffer = b""
     ) -> tuple[str, Reply]:
-        """Who answers, and what."""
+        """The server that answers, and its answer."""
         loop = asyncio.get_running_loop()
         failures: dict[str, ServerFailure] = {}
         async with self._room:
@@ -111,7 +111,7 @@ class Servers:
                         self._raise(end, failures)
 
     def _raise(self, end: End, failures: dict[str, ServerFailure]) -> NoReturn:
-        """Says what each server said, or the one that counts."""
+        """Raises an error with each server's answer, or the most important one."""
         said = "; ".join(f"{address}: {error}" for address, error in failures.items())
         match end:
             case End.OUT_OF_TIME:
@@ -142,13 +142,13 @@ class Servers:
             raise closed()
 
     def unavailable(self, failures: dict[str, ServerFailure]) -> StoreUnavailableError:
-        """Says what each server said."""
+        """An error with each server's answer."""
         said = "; ".join(f"{address}: {error}" for address, error in failures.items())
         return StoreUnavailableError(
             f"no metadata server answered within {self.timeout_seconds:g} s, try again ({said})"
         )
 
     def _note_behind(self, address: str, reply: Reply) -> None:
-        """A server that does not hear from the store may be the only one: others have the same and are asked next."""
+        """A server that receives no changes from the store may be the only such one: the others are asked next."""
         if isinstance(reply.answer, Found) and reply.answer.behind and not self._organisation.sharded:
             self.connections.suspect(address)

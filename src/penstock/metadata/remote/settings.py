@@ -2,7 +2,7 @@
 
     penstock-metadata://one:9327,two:9327?secret_file=/etc/penstock/cluster-secret&timeout=10
 
-`metadata://` is short for it. The servers that are named are the first to be asked who else there is.
+`metadata://` is short for it. The servers in the URL are the first ones that are asked for the list of servers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _OPTIONS = {"timeout", "secret_file"}
 
 
 class MetadataUrlError(ValueError):
-    """The URL says something that cannot be followed; the message says what to write instead."""
+    """The URL is invalid; the message says what to write instead."""
 
 
 @dataclass(frozen=True)
 class RemoteSettings:
-    """Everything a store over metadata servers has to know."""
+    """The settings of a store over metadata servers."""
 
     addresses: tuple[str, ...]
     """HOST:PORT of each."""

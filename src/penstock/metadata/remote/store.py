@@ -1,8 +1,8 @@
-"""The store over metadata servers: for front ends and tools, which so need not know where the metadata really is.
+"""The store over metadata servers, for front ends and tools, which need not know where the metadata is stored.
 
-Keeps the contract of every store: `get` and `list` are what the store has now. `look_up` is answered from the cache of
-a server, and a `list_known` too where one has everything: quick, there while the store is away, and now and then a
-moment behind. A key that no cache has is looked for in the store, so what was written before is always found.
+It keeps the contract of every store: `get` and `list` return the store's present entries. `look_up` is answered from the
+cache of a server, and so is `list_known` if a server has everything: fast, available while the store is unavailable, and
+sometimes slightly old. A key that no cache has is read from the store, so earlier writes are always found.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RemoteStore:
         return await self._write(key, version, Delete(key, version), b"")
 
     async def grant(self, seconds: float) -> int:
-        # A lease more that nobody renews ends by itself, so that this may be asked twice.
+        # A surplus lease that is not renewed ends by itself, so this may be repeated.
         return _of(Granted, await self.servers.ask(None, Grant(seconds))).lease
 
     async def renew(self, lease: int) -> bool:
@@ -144,7 +144,7 @@ class RemoteStore:
         return await write_once(version, lambda: attempt(seconds / 2), lambda: attempt(seconds / 2))
 
     async def _follow_map(self) -> None:
-        """Knows the servers as they come and go; while that cannot be heard the last ones known are asked."""
+        """Follows the list of servers; while that is not possible the last known ones are asked."""
         while True:
             try:
                 listing = await self._list(SERVERS, fresh=True)
@@ -196,10 +196,10 @@ def _of(kind: type[Answered], reply: Reply) -> Answered:
 async def open_remote_store(
     where: str | RemoteSettings, secret: bytes | None = None, dial: Dial = dial_plainly
 ) -> RemoteStore:
-    """Opens what a URL names (`parse_metadata_url`); raises `StoreUnavailableError` if no server answers.
+    """Opens the store of a URL (`parse_metadata_url`); raises `StoreUnavailableError` if no server answers.
 
-    A server whose store is away answers too: what it knows can be looked up. One that refuses this process is not asked
-    again: `StoreRefusedError`.
+    A server whose store is unavailable answers too: its copies can be read. A server that refuses this process is not
+    asked again: `StoreRefusedError`.
     """
     store = RemoteStore(parse_metadata_url(where, secret) if isinstance(where, str) else where, dial)
     try:

@@ -1,7 +1,7 @@
-"""A watch through metadata servers: goes on at another where it stopped at the last, and tells every change once.
+"""A watch through metadata servers: continues at another server where it stopped, and delivers every change once.
 
-Each has a connection of its own, which is not read while nobody takes what came: a slow watch holds up no one and
-costs no memory here or there.
+Each has a separate connection, which is not read while the caller takes nothing: a slow watch blocks no other one and uses
+no memory at either end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RemoteWatch:
                 while (batch := await stream.next()) is not None:
                     failures.clear()
                     failing_since = None
-                    # The whole batch is told before anything can go wrong, so that `after` is what was told.
+                    # The whole batch is delivered before anything can fail, so that `after` is the last delivered version.
                     self._after = max(self._after, batch.upto)
                     for change in batch.changes:
                         yield change
@@ -65,7 +65,7 @@ class RemoteWatch:
 
 
 class Batch:
-    """What one frame told."""
+    """The contents of one frame."""
 
     def __init__(self, changes: list[Change], upto: int) -> None:
         self.changes = changes
@@ -73,7 +73,7 @@ class Batch:
 
 
 class WatchStream:
-    """A watch as one server tells it."""
+    """A watch at one server."""
 
     def __init__(self, connection: ServerConnection, prefix: str, after: int, closed: asyncio.Event) -> None:
         self._connection = connection

@@ -1,1 +1,1 @@
-"""Seals: proof that an entry was written by a holder of the master key."""
+"""Seals: proof that an owner of the master key wrote an entry."""

@@ -1,6 +1,6 @@
-"""The master key: what secrets in the metadata store are encrypted with, and the file it is kept in.
+"""The master key, which encrypts secrets in the metadata store, and its file.
 
-Whoever has the store's file without this one learns no secret. Randomness comes in as an argument.
+The store's file alone reveals no secret. Randomness is an argument.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class WrongMasterKeyError(MasterKeyError):
 
 
 class MasterKey:
-    """AES-256-GCM; what is encrypted is bound to a name and cannot be read under another."""
+    """AES-256-GCM; encrypted data is bound to a name and cannot be read under another."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)

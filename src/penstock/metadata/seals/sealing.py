@@ -1,7 +1,7 @@
-"""Seals what is in a store without a seal: what earlier versions wrote, and what a backup brought back.
+"""Seals entries of a store without a seal: those of earlier versions, and those restored from a backup.
 
-Whoever does this vouches for what is there. So it is done by an operator who has looked (`penstock user seal`, `penstock cluster
-seal`), or once, over a file that nobody but the server's own user can have written to.
+Sealing confirms the entries. So an operator who has checked them does it (`penstock user seal`, `penstock cluster seal`),
+or it is done once, for a file that only the server's own user can have written.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ async def seal_users(
 ) -> None:
     """Seals the users and keys that were found, under new numbers, and names them in a new register.
 
-    Raises `VersionConflictError` where somebody has changed one meanwhile: then it was not looked at.
+    Raises `VersionConflictError` if one was changed meanwhile: then it was not checked.
     """
     sealer = front_end_sealers(master_key)[USERS]
     records: dict[str, tuple[User | AccessKey, int]] = {**found.users, **found.keys}

@@ -1,12 +1,12 @@
-"""Seals on documents in the metadata store: who may write to the store without having the key changes nothing that counts.
+"""Seals on documents in the metadata store: a writer without the key cannot change anything that is trusted.
 
-A seal is an HMAC over the key under which a document stands and the bytes of the document, and is its last field:
+A seal is an HMAC over the key under which a document is stored and the bytes of the document, and is its last field:
 
     {"name":"ada", … ,"seal":"<64 hexadecimal digits>"}
 
-The bytes before it are what was sealed, so that nothing depends on how a version of Penstock writes a document; and for
-versions that know of no seals it is one more field. A sealed document cannot be put under another key. It can be put back
-under its own: where that matters, documents have numbers (`user_register`).
+The bytes before it were sealed, so nothing depends on how a version of Penstock writes a document; for versions without
+seals it is one more field. A sealed document cannot be put under another key. An old one can be put back under its own: if
+that matters, documents have numbers (`user_register`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from penstock.metadata.seals.master_key import MasterKey
 
 REGISTER = "register/"
 USER_KINDS = ("users/", "keys/", REGISTER)
-"""What front ends and administrators write about users: sealed with the master key, without exception."""
+"""Entries of front ends and administrators about users: sealed with the master key, without exception."""
 QUEUE_KINDS = ("queues/", "moves/", "making/")
-"""What front ends write about queues: policies, tasks that move messages, notes of queues that are being made; with the master key
-too."""
+"""Entries of front ends about queues: policies, move tasks, notes of queues that are being created; also sealed with the
+master key.
+"""
 LAYOUT_KINDS = (
     "cluster/nodes/",
     "cluster/queues/",
@@ -30,7 +31,7 @@ LAYOUT_KINDS = (
     "cluster/positions/",
     "cluster/ids",
 )
-"""What nodes and front ends write about where everything is: sealed with the cluster's secret."""
+"""Entries of nodes and front ends about the layout: sealed with the cluster's secret."""
 
 _SEALED = re.compile(rb',"seal":"([0-9a-f]{64})"\}\Z')
 _SEAL_BYTES = len(b',"seal":"') + 64 + len(b'"}')
@@ -46,7 +47,7 @@ class NoSealError(Exception):
 
 
 class WrongSealError(Exception):
-    """A document has a seal, and not the right one."""
+    """A document has a wrong seal."""
 
 
 class Sealer:
@@ -58,7 +59,7 @@ class Sealer:
     def seal(self, place: str, document: bytes) -> bytes:
         """The document, a JSON object with a field at least, with its seal; `place` is the key that it is put under."""
         if not document.endswith(b"}") or len(document) < len(b'{"":0}'):
-            raise ValueError(f"what is put under {place} is not a document that can be sealed")
+            raise ValueError(f"the value for {place} is not a document that can be sealed")
         return document[:-1] + b',"seal":"' + self._mark(place, document) + b'"}'
 
     def open(self, place: str, sealed: bytes) -> bytes:
@@ -73,7 +74,7 @@ class Sealer:
 
     @staticmethod
     def bare(stored: bytes) -> bytes:
-        """A document without its seal, whatever that is worth."""
+        """A document without its seal, which is not verified."""
         found = _seal_of(stored)
         return stored if found is None else stored[: found.start()] + b"}"
 
@@ -84,7 +85,7 @@ class Sealer:
 
 
 def is_wrongly_sealed(sealer: Sealer, place: str, stored: bytes) -> bool:
-    """Whether a document has a seal, and not the right one: another key made it, or somebody made it up."""
+    """Whether a document has a wrong seal: made with another key, or invented."""
     try:
         sealer.open(place, stored)
     except WrongSealError:
@@ -99,12 +100,12 @@ Sealers = Mapping[str, Sealer]
 
 
 def front_end_sealers(master_key: MasterKey) -> dict[str, Sealer]:
-    """What is sealed with the master key."""
+    """The sealers with the master key."""
     sealer = Sealer(master_key.derived("seal 1").encode())
     return dict.fromkeys((*USER_KINDS, *QUEUE_KINDS), sealer)
 
 
 def layout_sealers(cluster_secret: bytes) -> dict[str, Sealer]:
-    """What is sealed with the cluster's secret."""
+    """The sealers with the cluster's secret."""
     sealer = Sealer(hmac.digest(cluster_secret, b"penstock layout seal 1", "sha256"))
     return dict.fromkeys(LAYOUT_KINDS, sealer)

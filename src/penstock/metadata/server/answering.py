@@ -1,4 +1,4 @@
-"""Requests and answers as they stand on the wire, and what a metadata server does for each; errors as answers."""
+"""Requests and answers on the wire, the action of a metadata server for each, and errors as answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def answered(service: MetadataService, request: Request, body: bytes) -> t
 
 
 def failed(error: Exception) -> Failed:
-    """What whoever asked is told of an error."""
+    """The answer for an error."""
     for kind, name in _KINDS:
         if isinstance(error, kind):
             return Failed(name, str(error))

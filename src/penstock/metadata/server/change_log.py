@@ -1,4 +1,4 @@
-"""The last changes of the store, for those who watch through this server; older ones are the store's to tell."""
+"""The last changes of the store, for watches through this server; the store delivers older ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ChangeLog:
         self.floor = self.heard = version
 
     def append(self, change: Change) -> None:
-        """The next change that the store tells."""
+        """The next change of the store."""
         self._changes.append(change)
         self._bytes += _size(change)
         self.heard = change.version
@@ -54,7 +54,8 @@ class ChangeLog:
         size = 0
         upto = after
         for change in newer:
-            # What one version changed is never told in two parts: who goes on after it elsewhere would miss the rest.
+            # The changes of one version are never delivered in two parts: a watch that continues elsewhere would miss the
+            # rest.
             if change.version != upto and (len(told) >= READ_AT_ONCE or size >= BYTES_AT_ONCE):
                 return News(told, upto, True)
             upto = change.version

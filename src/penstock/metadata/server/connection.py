@@ -1,7 +1,7 @@
-"""One connection to a metadata server: who it is, what it asks, and how much of that is held at once.
+"""One connection to a metadata server: its peer, its requests, and how much of these is held at once.
 
-Nothing of a stranger is parsed but the handshake. What the cache has is answered at once; everything else has a task of
-its own, so that answers come in the order in which they are there.
+Before the handshake has succeeded, nothing else is parsed. Requests that the cache can answer are answered at once; every
+other request has a task, so that answers leave in the order in which they are ready.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WRITE_BUFFER_BYTES = 1 * MEBIBYTE
 
 
 class ConnectionOwner(Protocol):
-    """What all connections of a server share."""
+    """The state that all connections of a server share."""
 
     secret: bytes
     service: MetadataService
@@ -71,14 +71,14 @@ class ConnectionOwner(Protocol):
         ...
 
     def refused(self, why: str) -> None:
-        """Somebody was sent away."""
+        """A connection was refused."""
         ...
 
     def gone(self, connection: ClientConnection) -> None: ...
 
 
 class ClientConnection(asyncio.Protocol):
-    """Made for everybody who connects."""
+    """Made for every connection."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
@@ -106,7 +106,7 @@ class ClientConnection(asyncio.Protocol):
         return len(self._watches)
 
     async def drain(self, seconds: float) -> None:
-        """Takes no more requests and ends when those under way are answered, so long at most."""
+        """Accepts no more requests and ends when those in progress are answered, after so long at most."""
         self._stopping = True
         for watch in list(self._watches.values()):
             watch.cancel()
@@ -205,7 +205,7 @@ class ClientConnection(asyncio.Protocol):
         if not isinstance(request, Hello):
             raise HandshakeError("a connection begins with a hello")
         if request.version != PROTOCOL_VERSION:
-            said = f"this metadata server speaks version {PROTOCOL_VERSION}, not {request.version}"
+            said = f"this metadata server uses version {PROTOCOL_VERSION}, not {request.version}"
             self._say(request_id, Failed("not-done", said))
             return
         self._greeted = True
@@ -272,7 +272,7 @@ class ClientConnection(asyncio.Protocol):
         self._send(request_id, encode_message(answer), body)
 
     def _send(self, request_id: int, head: bytes, body: bytes = b"") -> None:
-        # What is answered in one turn of the event loop goes out in one piece.
+        # All answers of one turn of the event loop are sent together.
         if not self._out:
             self._loop.call_soon(self._flush)
         self._out += encode_frame(request_id, head, (body,) if body else ())
@@ -284,7 +284,7 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.write(b"".join(out))
 
     def _read_or_not(self) -> None:
-        """Requests wait in the network while there is too much here: of them, or of answers nobody reads."""
+        """Stops reading while there are too many requests, or too many answers that the client does not read."""
         full = len(self._tasks) >= REQUESTS_AT_ONCE or self._held_bytes >= REQUEST_BYTES_AT_ONCE
         reading = self._writable.is_set() and not full
         if reading != self._reading and self._transport is not None:

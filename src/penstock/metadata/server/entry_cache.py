@@ -1,7 +1,7 @@
-"""The entries a metadata server keeps: those it read, wrote or heard of last, within so many bytes.
+"""The entries that a metadata server keeps: those it read, wrote or received last, within a number of bytes.
 
-Versions only rise, so late news never undoes newer ones. What was read or written is taken in only if nothing newer
-was heard of while it was under way: an entry that was deleted meanwhile is not revived by its last reader.
+Versions only rise, so late changes never undo newer ones. The result of a read or write is kept only if no newer version
+was received meanwhile: an entry that was deleted meanwhile is not restored by its last reader.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Callable
 from penstock.metadata.store.interface import ABSENT, Change, Entry, Listing
 
 ENTRY_BYTES = 250
-"""What an entry costs beside its key and its value."""
+"""The memory of an entry besides its key and its value."""
 GUARDS_KEPT = 512
 
 
 class Ticket:
-    """A read or a write of one key that is under way."""
+    """A read or a write of one key in progress."""
 
     __slots__ = ("key", "newest", "void")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.newest = ABSENT
-        """The newest version of the key that was heard of since it began."""
+        """The newest version of the key that was received since it began."""
         self.void = False
-        """Everything was loaded anew since it began."""
+        """Everything was loaded again since it began."""
 
 
 class EntryCache:
-    """Least recently used entries go first when there is no room."""
+    """If there is no room, the least recently used entries are dropped."""
 
     def __init__(self, limit_bytes: int, keeps: Callable[[str], bool] = lambda key: True) -> None:
         self.keeps = keeps
@@ -39,12 +39,12 @@ class EntryCache:
         self.complete = False
         """Whether every entry of the store is here, as of `heard`."""
         self.heard = ABSENT
-        """Up to this version the store's watch has told everything."""
+        """The store's watch has delivered everything up to this version."""
         self._limit_bytes = limit_bytes
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._under_way: dict[str, set[Ticket]] = {}
         self._guards: dict[str, int] = {}
-        """Keys that are gone from here, and the version up to which news of them is too old to be taken in."""
+        """Keys that are gone from here, and the version up to which changes of them are too old to be used."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -89,7 +89,7 @@ class EntryCache:
         self._take(Change(ticket.key, value, version))
 
     def abandon(self, ticket: Ticket) -> None:
-        """It came to nothing."""
+        """It had no result."""
         tickets = self._under_way.get(ticket.key)
         if tickets is not None:
             tickets.discard(ticket)
@@ -99,14 +99,14 @@ class EntryCache:
     # -- the store's own news --------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """What the watch tells."""
+        """A change from the watch."""
         self._take(change)
         self.heard = max(self.heard, change.version)
         if len(self._guards) > GUARDS_KEPT:
             self._guards = {key: upto for key, upto in self._guards.items() if upto > self.heard}
 
     def load(self, listing: Listing, everything: bool) -> None:
-        """Begins anew with a listing; `everything`: nothing that exists is missing from it."""
+        """Begins again with a listing; `everything`: it contains all existing entries."""
         for tickets in self._under_way.values():
             for ticket in tickets:
                 ticket.void = True
@@ -154,7 +154,7 @@ class EntryCache:
     def _drop(self, key: str) -> None:
         entry = self._entries[key]
         self._forget(entry)
-        if entry.version > self.heard:  # what the watch has still to tell of it up to here is older
+        if entry.version > self.heard:  # later changes of the watch up to here are older
             self._guards[key] = entry.version - 1
 
     def _forget(self, entry: Entry) -> None:

@@ -1,6 +1,6 @@
-"""Hears every change of the store and tells the server's parts: the cache, the log of changes, the map of servers.
+"""Receives every change of the store for the parts of the server: the cache, the log of changes, the map of servers.
 
-While the store cannot be reached everything stays as it is known; one line in the log says so, and one when it is back.
+While the store cannot be reached everything stays as it is; one line in the log reports that, and one the end.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Broadcast:
 
 
 class Follower:
-    """One server's view of the store as it changes."""
+    """One server's view of the store."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class Follower:
         self.changes = changes
         self.organisation = Organisation(organisation, copies, {})
         self.ready = asyncio.Event()
-        """Set once it has begun to hear."""
+        """Set when it has begun to receive changes."""
         self.following = False
-        """Whether it hears of changes as they happen, as far as it knows."""
+        """Whether it receives changes as they happen, as far as it knows."""
         self.broadcast = Broadcast()
         """Rings for those who watch through this server: at every change, and when `following` ends."""
         self._name = name
@@ -153,8 +153,8 @@ class Follower:
     async def _follow(self) -> None:
         watch = self._store.watch("", self.changes.heard)
         try:
-            # A store tells all changes of one version without a pause between them, so that nobody who is woken
-            # here reads one half of a version.
+            # A store delivers all changes of one version without a pause, so that no watch that is woken here reads half of a
+            # version.
             async for change in watch:
                 self.cache.apply(change)
                 self.changes.append(change)

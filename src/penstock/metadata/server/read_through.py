@@ -1,7 +1,7 @@
-"""Reads of the store for what the cache does not have. Those who wait for the same key share the next read.
+"""Reads of the store for entries that the cache does not have. Requests that wait for the same key share the next read.
 
-A read that began before somebody asked may be older than what that one has a right to see, so nobody joins one that
-is under way: all who come meanwhile get the one after it.
+A read that began before a request may return an older version than this request may see. So no request joins a read in
+progress: all that arrive meanwhile get the next one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from penstock.metadata.server.entry_cache import EntryCache
 from penstock.metadata.store.interface import ABSENT, Entry, MetadataStore, StoreUnavailableError
 
 READ_SECONDS = 2.0
-"""A read takes no longer, so that whoever asks still has time to ask another server."""
+"""The maximum of a read, so that the client still has time to ask another server."""
 
 
 class ReadThrough:
-    """Fresh reads of single keys, each taken into the cache."""
+    """Fresh reads of single keys, each stored in the cache."""
 
     def __init__(self, store: MetadataStore, cache: EntryCache, seconds: float = READ_SECONDS) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class ReadThrough:
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """Nobody waits any longer."""
+        """No request waits any longer."""
         tasks = [*self._under_way.values(), *self._next.values()]
         for task in tasks:
             task.cancel()
@@ -52,10 +52,11 @@ class ReadThrough:
         if self._under_way.get(key) is task:
             del self._under_way[key]
         if not task.cancelled():
-            task.exception()  # whoever asked has been told, or does not wait any more
+            task.exception()  # the client has an answer, or no longer waits
 
     async def _after(self, key: str) -> Entry | None:
-        # Whoever came when one had ended may have begun another by now; those who wait here need a later one.
+        # A request that came after this read ended may have begun another by now; the requests that wait here need a later
+        # one.
         while (running := self._under_way.get(key)) is not None:
             await asyncio.wait({running})
         del self._next[key]

@@ -1,4 +1,4 @@
-"""A metadata server's entry in the store: there while the server lives, made anew whenever it was lost."""
+"""A metadata server's entry in the store: it exists while the server is alive, and is created again whenever it was lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 class NameTakenError(Exception):
-    """Another server has taken the name; it was started later, so it is right."""
+    """Another server has taken the name; it was started later, so it keeps it."""
 
 
 class Registration:
@@ -51,7 +51,7 @@ class Registration:
         self._task = asyncio.create_task(self._run(), name="metadata server is registered")
 
     async def close(self) -> None:
-        """Takes the entry away, so that nobody asks this server any more."""
+        """Removes the entry, so that this server is not asked any more."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -98,7 +98,7 @@ class Registration:
         if found is not None and self._was_there and _incarnation(found.value) != entry.incarnation:
             raise NameTakenError
         lease = await self._store.grant(self._lease_seconds)
-        # What an earlier life left behind is replaced: its lease may go on for some seconds.
+        # The entry of an earlier life is replaced, because its lease may continue for some seconds.
         version = found.version if found is not None else ABSENT
         await self._store.put(key, encode_server(entry), version, lease)
         self._lease = lease

@@ -1,6 +1,6 @@
-"""A metadata server, whole: its store, its cache, its listening socket, its place among the others.
+"""A metadata server as a whole: its store, its cache, its listening socket, its registration.
 
-Starts also while the store is away, and answers with what it knows as soon as it knows something.
+It also starts while the store is unavailable, and answers as soon as it has entries.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _logger = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """What listens."""
+    """A listening socket."""
 
     def close(self) -> None:
-        """Takes nobody any more."""
+        """Accepts no more connections."""
         ...
 
 
 class Listen(Protocol):
-    """Takes connections from a socket that is bound, with TLS or without."""
+    """Accepts connections on a bound socket, with TLS or without."""
 
     async def __call__(self, make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Listener: ...
 
@@ -56,7 +56,7 @@ async def listen_plainly(make: Callable[[], asyncio.Protocol], listener: socket.
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """What a metadata server is told."""
+    """The options of a metadata server."""
 
     name: str
     secret: bytes = field(repr=False)
@@ -70,7 +70,7 @@ class ServerSettings:
 
 
 class MetadataServer:
-    """The store stays the caller's, who closes it after the server."""
+    """The caller owns the store and closes it after the server."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class MetadataServer:
         self._silent_until = 0.0
 
     async def start(self, listener: socket.socket, advertised: str | None = None) -> str:
-        """Listens on a socket that is bound, follows the store and registers; where it listens."""
+        """Listens on a bound socket, follows the store and registers; returns the address."""
         self._server = await self._listen(lambda: ClientConnection(self), listener)
         place = listener.getsockname()
         address = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
@@ -158,7 +158,7 @@ class MetadataServer:
         self._strangers.leave(connection)
 
     def refused(self, why: str) -> None:
-        """Somebody was sent away; said now and then only, so that nobody fills the log by trying on and on."""
+        """A connection was refused; logged only now and then, so that repeated attempts cannot fill the log."""
         self._refusals += 1
         now = asyncio.get_running_loop().time()
         if now >= self._silent_until:

@@ -1,4 +1,4 @@
-"""What a metadata server does with each request: from its cache, by its store, or by another server that has the shard."""
+"""What a metadata server does with each request: from its cache, with its store, or through another server with the shard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORWARD_SECONDS = 3.0
 
 
 class Counts:
-    """What was done since the start."""
+    """Counters since the start."""
 
     def __init__(self) -> None:
         self.hits = 0
@@ -42,11 +42,11 @@ class Value(NamedTuple):
     version: int
     value: bytes
     behind: bool = False
-    """From a cache that does not hear from the store."""
+    """From a cache that receives no changes from the store."""
 
 
 class MetadataService:
-    """The requests of one server; what they mean on the wire is the connection's business."""
+    """The requests of one server; the connection handles the wire format."""
 
     def __init__(self, name: str, store: MetadataStore, follower: Follower, peers: Connections) -> None:
         self.counts = Counts()
@@ -64,7 +64,7 @@ class MetadataService:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def known(self, request: Get) -> Value | None:
-        """What the cache has, if that will do."""
+        """The cached entry, if that is sufficient."""
         if request.fresh:
             return None
         entry = self._cache.get(request.key)
@@ -134,7 +134,7 @@ class MetadataService:
         return await self._write(request, onward, b"", here)
 
     async def _refresh(self, key: str) -> None:
-        """Whoever was told of a conflict and looks again here sees what is there now."""
+        """Reads the present entry after a conflict, so that the client sees it when it looks again."""
         with suppress(StoreUnavailableError):
             await self._reads.get(key)
 
@@ -179,7 +179,7 @@ class MetadataService:
         return await self._store.renew(lease)
 
     async def revoke(self, lease: int) -> None:
-        """Ends it; what was put under it goes from the cache as the watch tells."""
+        """Ends it; the watch removes its entries from the cache."""
         await self._store.revoke(lease)
 
     # -- other servers ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Watches through a metadata server: from its log of changes, or from the store where that does not reach back.
+"""Watches through a metadata server: from its log of changes, or from the store if that does not go back far enough.
 
-Every now and then a watch without news says up to where everything was told, so that it can go on from there at
-another server, and so that silence means that this server is gone.
+Now and then a watch without changes gets the version up to which everything was delivered, so that it can continue from
+there at another server, and so that silence means that this server is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.streams.waiting import came
 
 BEAT_SECONDS = 1.0
 STORE_WATCHES = 256
-"""How many may read from the store at once; one more is told to try elsewhere."""
+"""The maximum of watches that read from the store at once; one more must try elsewhere."""
 PENDING_CHANGES = 256
 
 
@@ -31,14 +31,14 @@ class Watching:
         self._from_store = 0
 
     async def news(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
-        """What one watch is told, whole versions at a time; raises what `MetadataStore.watch` raises."""
+        """The changes for one watch, whole versions at a time; raises the errors of `MetadataStore.watch`."""
         follower = self._follower
         with follower.broadcast.subscribed() as broadcast:
             while True:
                 broadcast.clear()
                 if not follower.following:
                     raise StoreUnavailableError(
-                        "this metadata server does not hear from the store, try another"
+                        "this metadata server receives no changes from the store; try another"
                     )
                 news = follower.changes.news(prefix, after)
                 if news is None:
@@ -54,7 +54,7 @@ class Watching:
                     yield News([], after, False)
 
     async def _news_of_store(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
-        """Ends when the log of changes reaches back to what was told last."""
+        """Ends when the log of changes goes back to the last delivered version."""
         if self._from_store >= STORE_WATCHES:
             raise StoreUnavailableError(
                 "this metadata server has too many watches that are far behind, try another"
@@ -72,7 +72,7 @@ class Watching:
 
 
 class StoreWatch:
-    """A watch of the store that is read by a task of its own, so that whole versions can be taken off it."""
+    """A watch of the store that a separate task reads, so that whole versions can be taken."""
 
     def __init__(self, store: MetadataStore, prefix: str, after: int) -> None:
         self._pending: list[Change] = []
@@ -82,7 +82,7 @@ class StoreWatch:
         self._task.add_done_callback(lambda task: self._arrived.set())
 
     async def take(self, seconds: float) -> list[Change]:
-        """What has arrived; nothing after so long a time. Raises what the watch raised."""
+        """What has arrived; nothing after so long a time. Raises the watch's errors."""
         await came(self._arrived, seconds)
         self._arrived.clear()
         taken, self._pending = self._pending, []

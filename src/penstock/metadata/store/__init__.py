@@ -1,1 +1,1 @@
-"""Where metadata is kept: one small interface, and each store that fulfils it."""
+"""The stores of metadata: one small interface, and its implementations."""

@@ -1,6 +1,6 @@
 """The store in etcd, for clusters: versions are etcd's revisions, conditions are transactions, leases are etcd's own.
 
-Spoken to through its JSON gateway (why is in `docs/adr/0014-etcd-over-its-json-gateway.md`).
+It uses the JSON gateway (see `docs/adr/0014-etcd-over-its-json-gateway.md`).
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class EtcdStore:
     async def _write_if(self, key: str, version: int, operation: dict[str, Any]) -> int:
         """Writes if the entry has this version.
 
-        A version that was once seen never comes back, so the write may be tried again when nobody knows whether it
-        was done: it cannot be done twice. That there is no entry may come true again, so then it may not.
+        A version that was once seen never returns, so the write may be repeated when the outcome is unknown: it cannot be
+        done twice. A missing entry may be missing again, so then it may not.
         """
         request = {
             "compare": [{"key": self._key(key), "target": "MOD", "result": "EQUAL", "mod_revision": version}],
@@ -194,7 +194,7 @@ class EtcdStore:
 
     def _uncertain(self, error: PerhapsDoneError) -> StoreUnavailableError:
         return StoreUnavailableError(
-            f"etcd did not say whether the change was made; look, and try again if it was not ({error})"
+            f"etcd did not confirm the change; check whether it was made, and try again if not ({error})"
         )
 
     def _key(self, key: str) -> bytes:

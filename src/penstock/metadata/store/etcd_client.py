@@ -1,7 +1,6 @@
-"""Asks the members of an etcd, within a bounded time, as the user we are; `etcd_search` decides which member is asked.
+"""Asks the members of an etcd: the next one when one fails, within a bounded time, as the configured user.
 
-Every question demands that the member has a leader, so that a member that was cut off says so at once instead of
-letting us wait.
+Every request demands that the member has a leader, so that a disconnected member reports this at once instead of blocking.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Answer = TypeVar("Answer")
 
 
 class EtcdClient:
-    """Connections to all members, kept for the next question."""
+    """Connections to all members, kept for the next request."""
 
     def __init__(self, settings: EtcdSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.timeout_seconds = settings.timeout_seconds
@@ -103,7 +102,7 @@ class EtcdClient:
                 member, "/v3/maintenance/status", b"{}", StatusAnswer, CONNECT_SECONDS
             )
         except (RefusedError, TokenRefusedError):
-            return  # it answers, and it has a leader or would have said so
+            return  # it answers, and it would have reported a missing leader
         if not status.leader:
             raise NotDoneError("it has no leader")
 
@@ -115,7 +114,7 @@ class EtcdClient:
         self._idle[member].clear()
 
     def forget_token(self) -> None:
-        """Who we are is proven anew before the next question."""
+        """The client must authenticate again before the next request."""
         self._token = None
 
     async def pause(self, seconds: float) -> None:
@@ -124,7 +123,7 @@ class EtcdClient:
             refuse_closed()
 
     def close(self) -> None:
-        """Lets go of all connections; whoever waits for an answer waits no longer."""
+        """Closes all connections; waiting requests fail."""
         self.closed.set()
         for idle in self._idle.values():
             idle.clear()
@@ -173,7 +172,7 @@ class EtcdClient:
         try:
             return decode(answer, kind)
         except msgspec.MsgspecError as error:
-            raise PerhapsDoneError(f"what answered is no etcd ({error})") from error
+            raise PerhapsDoneError(f"the server at this address is not etcd ({error})") from error
 
     async def _connect(self, member: Endpoint) -> HttpConnection:
         idle = self._idle[member]
@@ -228,7 +227,7 @@ class EtcdClient:
 
 
 def refuse_closed() -> NoReturn:
-    """What everybody is told who asks after the end."""
+    """The error after the end."""
     raise StoreUnavailableError("the metadata store is closed")
 
 

@@ -1,4 +1,4 @@
-"""What etcd's errors mean for whoever asked: whether another member may be asked, and what may have happened."""
+"""What etcd's errors mean for a request: whether another member may be asked, and what may have happened."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _FINAL = {
 
 
 class EtcdError(Exception):
-    """Something went wrong between us and one member of etcd."""
+    """A failure between this process and one member of etcd."""
 
 
 class NotDoneError(EtcdError):
-    """Certainly nothing was done: another member may be asked the same."""
+    """Certainly nothing was done: the request may be sent to another member."""
 
 
 class DistrustError(NotDoneError):
-    """The member's certificate is not one that we were told to trust, or it speaks no TLS."""
+    """The member's certificate is not trusted, or it does not use TLS."""
 
 
 class PerhapsDoneError(EtcdError):
-    """Nobody knows whether it was done: only what does no harm when done twice may be asked again."""
+    """The outcome is unknown: only a request that may be carried out twice may be repeated."""
 
 
 class TokenRefusedError(EtcdError):
-    """Who we are has to be proven again; nothing was done."""
+    """The client must authenticate again; nothing was done."""
 
 
 class RefusedError(EtcdError):
-    """Every member would say the same, so that nobody else is asked."""
+    """Every member would give the same answer, so no other is asked."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class CompactedError(RefusedError):
 
 
 class TooMuchAtOnceError(RefusedError):
-    """The answer would be larger than the gateway of an older etcd can pass on."""
+    """The answer would be larger than the gateway of an older etcd can return."""
 
 
 _NOT_DONE = ("no leader", "too many requests", "not capable")
@@ -75,7 +75,7 @@ _ADVICE = {
 
 
 def meaning(status: int, problem: Problem | None) -> EtcdError:
-    """The error that an answer stands for."""
+    """The error in an answer."""
     if problem is None or not (problem.message or problem.error):
         if status == 404:
             return RefusedError(

@@ -1,4 +1,4 @@
-"""Whether an etcd is guarded: does it ask who connects, and does it speak TLS? Found out by asking as somebody who is nobody."""
+"""Whether an etcd is protected by passwords or certificates, and by TLS. Found out by an unauthenticated read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBE_SECONDS = 2.0
 
 
 async def takes_anybody(settings: EtcdSettings) -> list[str]:
-    """The members that let somebody read without a password and without a certificate."""
+    """The members that can be read without a password and without a certificate."""
     members = settings.endpoints
     found = await asyncio.gather(*(_lets_in(replace(settings, endpoints=(one,))) for one in members))
     return [str(one) for one, lets_in in zip(members, found, strict=True) if lets_in]
@@ -43,7 +43,7 @@ async def _lets_in(settings: EtcdSettings) -> bool:
 
 
 def complaints(settings: EtcdSettings, open_members: list[str]) -> Iterator[str]:
-    """What is wrong with an etcd, each in half a sentence."""
+    """The problems of an etcd, each in half a sentence."""
     if settings.tls is None:
         yield "is used without TLS, so an attacker on the network can read and change everything"
     if open_members:

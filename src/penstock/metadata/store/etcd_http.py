@@ -1,6 +1,6 @@
-"""One HTTP connection to a member of etcd: a question and its answer, or a question and a stream of answers.
+"""One HTTP connection to a member of etcd: a request and its answer, or a request and a stream of answers.
 
-Knows just as much of HTTP/1.1 as etcd's JSON gateway speaks; knows nothing of what is said over it.
+It knows just as much of HTTP/1.1 as etcd's JSON gateway uses, and nothing about the contents.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ LONGEST_BODY_BYTES = 64 << 20
 
 
 class BadHttpError(Exception):
-    """What arrived is not an answer, or ended in the middle of one."""
+    """The input is not an answer, or ended in the middle of one."""
 
 
 class HttpConnection:
-    """Asks one thing at a time; whoever is interrupted while asking must close it."""
+    """One request at a time; a caller that is interrupted must close it."""
 
     def __init__(
         self, endpoint: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -31,7 +31,7 @@ class HttpConnection:
         self._answered = writer.get_extra_info("sslcontext") is not None
         self._chunked = False
         self._left = 0
-        """Bytes of the body, or of the chunk of it, that are still to be read; -1: there are no more."""
+        """Bytes of the body, or of its chunk, that are still to be read; -1: there are no more."""
         self._line = bytearray()
 
     @classmethod
@@ -58,7 +58,7 @@ class HttpConnection:
         return status, bytes(answer)
 
     async def begin(self, path: str, headers: dict[str, str], body: bytes) -> int:
-        """Sends a question, and returns the status of the answer, whose lines `next_line` reads."""
+        """Sends a request, and returns the status of the answer, whose lines `next_line` reads."""
         lines = [f"POST {path} HTTP/1.1", f"Host: {self._endpoint}", f"Content-Length: {len(body)}"]
         lines += ["Content-Type: application/json", *(f"{name}: {value}" for name, value in headers.items())]
         try:
@@ -66,7 +66,7 @@ class HttpConnection:
             await self._writer.drain()
             return await self._head()
         except (ConnectionError, asyncio.IncompleteReadError) as error:
-            # A member that wants TLS hangs up on those who do not speak it.
+            # A member that requires TLS closes plain connections.
             advice = "" if self._answered else " (if it wants TLS, write etcds://)"
             raise BadHttpError(f"the connection was closed{advice}") from error
 
@@ -110,7 +110,7 @@ class HttpConnection:
             self._answered = True
             return int(status)
         except (ValueError, asyncio.LimitOverrunError) as error:
-            raise BadHttpError(f"what answered is no etcd ({error!r})") from error
+            raise BadHttpError(f"the server at this address is not etcd ({error!r})") from error
 
     async def _part(self) -> bytes:
         """Some of the body; nothing at its end."""
@@ -137,4 +137,4 @@ class HttpConnection:
         except asyncio.IncompleteReadError as error:
             raise BadHttpError("the connection was closed in the middle of an answer") from error
         except (ValueError, asyncio.LimitOverrunError) as error:
-            raise BadHttpError(f"what answered is no etcd ({error!r})") from error
+            raise BadHttpError(f"the server at this address is not etcd ({error!r})") from error

@@ -1,4 +1,4 @@
-"""What is said to etcd's JSON gateway and what it answers: numbers as text, bytes in base64, zeros left out."""
+"""Requests to etcd's JSON gateway and its answers: numbers as text, bytes in base64, zeros left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Message = TypeVar("Message")
 
 
 class Header(msgspec.Struct):
-    """In every answer: how far the member that gave it was."""
+    """In every answer: the revision of the member."""
 
     revision: int = 0
 
@@ -24,7 +24,7 @@ class KeyValue(msgspec.Struct):
 
 
 class RangeAnswer(msgspec.Struct):
-    """The entries of a range of keys, and whether there are more than were asked for."""
+    """The entries of a range of keys, and whether there are more than were requested."""
 
     header: Header
     kvs: list[KeyValue] = []
@@ -32,7 +32,7 @@ class RangeAnswer(msgspec.Struct):
 
 
 class WriteAnswer(msgspec.Struct):
-    """Answers a put, a deletion (with how many entries are gone) or a transaction (with whether it was done)."""
+    """Answers a put, a deletion (with the number of deleted entries) or a transaction (with whether it was done)."""
 
     header: Header
     deleted: int = 0
@@ -40,21 +40,21 @@ class WriteAnswer(msgspec.Struct):
 
 
 class LeaseAnswer(msgspec.Struct):
-    """A lease and the seconds it has; none: there is no such lease."""
+    """A lease and its remaining seconds; none: there is no such lease."""
 
     ID: int = 0
     TTL: int = 0
 
 
 class StatusAnswer(msgspec.Struct):
-    """How a member is: who it thinks leads, 0 for nobody."""
+    """The status of a member: its leader, 0 for none."""
 
     header: Header
     leader: int = 0
 
 
 class TokenAnswer(msgspec.Struct):
-    """What proves, from then on, who we are."""
+    """The token that authenticates later requests."""
 
     token: str
 
@@ -67,7 +67,7 @@ class Event(msgspec.Struct):
 
 
 class WatchAnswer(msgspec.Struct):
-    """News of a watch: changes, or that it was made, or that it has ended and why."""
+    """A message of a watch: changes, or that it was created, or that it has ended and why."""
 
     header: Header
     events: list[Event] = []
@@ -87,7 +87,7 @@ class Streamed(msgspec.Struct, Generic[Message]):
 
 
 class Problem(msgspec.Struct):
-    """An answer that is an error; older gateways put the text into `error`, and streams an object."""
+    """An error; older gateways put the text into `error`, and streams an object."""
 
     error: Any = None
     message: str = ""
@@ -104,7 +104,7 @@ class Problem(msgspec.Struct):
 
     @classmethod
     def of_stream(cls, error: Any) -> Problem:
-        """What a stream says in its midst."""
+        """An error within a stream."""
         if not isinstance(error, dict):
             return cls(message=str(error))
         code = error.get("grpc_code", error.get("code", 0))

@@ -1,7 +1,7 @@
-"""How an etcd is reached: its members, the part of its keys that is ours, who we are, how long we wait.
+"""How an etcd is reached: its members, the prefix of our keys, the user, the timeout.
 
-Written as one URL: `etcd://user@one:2379,two:2379,three:2379/penstock?password_file=/etc/penstock/etcd-password`.
-With `etcds` the members are spoken to over TLS; `ca`, `certificate` and `key` then name files.
+Written as one URL: `etcd://user@one:2379,two:2379,three:2379/penstock?password_file=/etc/penstock/etcd-password`. With
+`etcds` the connections use TLS; `ca`, `certificate` and `key` then name files.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _PASSWORD = re.compile(r"(://[^/?#@:]*:)[^/?#]*@")
 
 
 def without_password(url: str) -> str:
-    """A URL as it may stand in a log, or on a screen."""
+    """A URL in a form for logs and screens."""
     return _PASSWORD.sub(r"\1…@", url)
 
 
 class EtcdUrlError(ValueError):
-    """The URL says something that cannot be followed; the message says what to write instead."""
+    """The URL is invalid; the message says what to write instead."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One member of etcd, as its clients reach it."""
+    """The address of one member of etcd for clients."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """PEM files: who signed the members' certificates (None: whoever the machine trusts), and our own certificate."""
+    """PEM files: the authority of the members' certificates (None: the machine's own), and the client's certificate."""
 
     ca: Path | None = None
     certificate: Path | None = None
@@ -54,10 +54,10 @@ class TlsFiles:
 
 @dataclass(frozen=True)
 class EtcdSettings:
-    """Everything a store over etcd has to know."""
+    """The settings of a store over etcd."""
 
     endpoints: tuple[Endpoint, ...]
-    """Asked in this order; who does not answer goes to the end."""
+    """Asked in this order; a member that does not answer goes to the end."""
     namespace: str = DEFAULT_NAMESPACE
     """Our keys are `<namespace>/...`, so that others may use the same etcd."""
     user: str | None = None

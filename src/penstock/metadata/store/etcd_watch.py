@@ -1,7 +1,7 @@
-"""A watch over etcd: goes on at another member where it stopped at the last, and tells every change once.
+"""A watch over etcd: continues at another member where it stopped, and delivers every change once.
 
-What has been told is known by its revision, so a new stream begins with the next one. A stream over which nothing
-comes is checked by asking its member how it is: a member that is paused or cut off sends nothing either.
+Delivered changes are identified by their revision, so a new stream begins with the next one. A silent stream is checked by
+asking its member for its status: a member that is paused or disconnected sends nothing either.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHECK_SECONDS = 2.0
 
 
 class EtcdWatch:
-    """One watch; `skipped` characters of each key are ours and not the caller's."""
+    """One watch; the first `skipped` characters of each key are the store's prefix."""
 
     def __init__(self, client: EtcdClient, prefix: bytes, skipped: int, after: int) -> None:
         self._client = client
@@ -83,8 +83,8 @@ class EtcdWatch:
                 if answer.fragment:
                     continue
                 batch, held = [self._change(event) for event in held], []
-                # Also without a change it is known up to where everything was told, except at the beginning,
-                # when the member may be behind or may have the past still to tell.
+                # Also without a change it is known up to which revision everything was delivered, except at the beginning,
+                # when the member may be behind or may still have to deliver the past.
                 told = batch[-1].version if batch else (0 if answer.created else answer.header.revision)
                 self._after = max(self._after, told)
                 yield batch
@@ -130,7 +130,7 @@ class EtcdWatch:
         try:
             said = decode(line, Streamed[WatchAnswer])
         except msgspec.MsgspecError as error:
-            raise PerhapsDoneError(f"what answered is no etcd ({error})") from error
+            raise PerhapsDoneError(f"the server at this address is not etcd ({error})") from error
         if said.result is None:
             raise meaning(200, Problem.of_stream(said.error))
         return said.result
@@ -140,7 +140,7 @@ class EtcdWatch:
             return WatchLostError(f"changes before version {answer.compact_revision} are no longer kept")
         reason = answer.cancel_reason or "the member ended the watch"
         if "permission denied" in reason or "auth" in reason:
-            # A token that has run out is told in the same words as a user who may not.
+            # The error for an expired token is the same as for a user without the right.
             self._client.forget_token()
             return TokenRefusedError(reason)
         return PerhapsDoneError(reason)

@@ -1,7 +1,7 @@
 """The store's interface: versioned entries under keys, changes that can be watched, leases.
 
-Every store passes the same contract tests. Versions rise with every change of the store, so that a key that was
-deleted and made again never shows a version twice. Elections stand on top of it, in `metadata/election.py`.
+Every store passes the same contract tests. Versions rise with every change of the store, so a key that was deleted and
+created again never has the same version twice. Elections are built on top of it, in `metadata/election.py`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Entries by key, all as of one moment, and the version the whole store had then."""
+    """Entries by key, all as of one moment, and the version of the whole store at that moment."""
 
     entries: tuple[Entry, ...]
     version: int
 
 
 class Change(NamedTuple):
-    """What a watch tells: the entry as it became, or that the key is gone (`value` is None)."""
+    """A change from a watch: the new entry, or that the key is gone (`value` is None)."""
 
     key: str
     value: bytes | None
@@ -43,7 +43,7 @@ class LeaseEndedError(Exception):
 
 
 class WatchLostError(Exception):
-    """Changes that a watch has not seen yet are no longer kept: list anew, and watch from there."""
+    """Changes that a watch has not seen yet are no longer kept: list again, and watch from there."""
 
 
 class StoreUnavailableError(Exception):
@@ -51,11 +51,11 @@ class StoreUnavailableError(Exception):
 
 
 class StoreRefusedError(StoreUnavailableError):
-    """Store and process do not trust each other: trying again is no use before a secret or certificate is another one."""
+    """Store and process do not trust each other: a retry needs another secret or certificate."""
 
 
 class MetadataStore(Protocol):
-    """Linearizable, durable (unless in memory), safe to use from several processes where the store is shared.
+    """Linearizable, durable (unless in memory), safe to use from several processes if the store is shared.
 
     Everything but `close` may raise `StoreUnavailableError`; a write may have been done nevertheless.
     """
@@ -84,10 +84,10 @@ class MetadataStore(Protocol):
         ...
 
     def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
-        """Every change under the prefix that is newer than the version `after`, in order, whoever makes it.
+        """Every change under the prefix that is newer than the version `after`, in order, by any writer.
 
-        So a listing and a watch after its version leave no gap. Ends when the store is closed. Raises
-        `WatchLostError` when it falls so far behind that changes it should tell are no longer kept.
+        So a listing and a watch after its version leave no gap. Ends when the store is closed. Raises `WatchLostError`
+        when it falls so far behind that undelivered changes are no longer kept.
         """
         ...
 
@@ -96,7 +96,7 @@ class MetadataStore(Protocol):
         ...
 
     async def renew(self, lease: int) -> bool:
-        """The lease begins anew; False if it has ended already."""
+        """Extends the lease from now; False if it has ended already."""
         ...
 
     async def revoke(self, lease: int) -> None:
@@ -104,13 +104,13 @@ class MetadataStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends all watches and lets go of the store."""
+        """Ends all watches and closes the store."""
         ...
 
 
 @runtime_checkable
 class RememberingStore(Protocol):
-    """A store that has copies which can be read while the store itself is away."""
+    """A store with copies that can be read while the store itself is unavailable."""
 
     async def list_known(self, prefix: str) -> Listing:
         """As `list`, but perhaps a moment behind. Watched after its version, no change is missed."""

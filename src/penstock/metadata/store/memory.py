@@ -22,7 +22,7 @@ POLL_SECONDS = 0.1
 
 
 class MemoryContents:
-    """What the handles of one store share; plain and synchronous, on one event loop."""
+    """The contents that the handles of one store share; synchronous, on one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, kept: int = KEPT_CHANGES) -> None:
         self.watchers: set[Watchers] = set()
@@ -158,5 +158,5 @@ class MemoryStore:
         return self._open.news(prefix, after)
 
     def _poll_seconds(self) -> float | None:
-        """Nobody tells of a lease that ends, so a watch looks for itself while there are any."""
+        """There is no notification when a lease ends, so a watch polls while there are leases."""
         return POLL_SECONDS if self._contents is not None and self._contents.leases else None

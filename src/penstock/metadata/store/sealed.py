@@ -1,7 +1,7 @@
-"""A store whose documents are sealed: what is written gets a seal, what is read is without it, and what has none is marked.
+"""A store with sealed documents: seals what is written, removes the seal of what is read, and marks documents without one.
 
-A process sees documents that whoever has the key has written. In the place of any other it sees `UNSEALED`, which every
-reader of documents refuses; the log names it once.
+A process sees documents that an owner of the key has written. In place of any other it sees `UNSEALED`, which every reader
+of documents refuses; the log names it once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SealedStore:
     """See `MetadataStore`."""
 
     def __init__(self, store: MetadataStore, sealers: Sealers, accepted: Collection[str] = ()) -> None:
-        """`accepted`: what keys begin with under which documents without a seal are taken, while versions are mixed."""
+        """`accepted`: prefixes of keys under which documents without a seal are accepted, while versions are mixed."""
         self._store = store
         self._sealers = sealers
         self._accepted = frozenset(accepted)
@@ -107,7 +107,7 @@ class SealedStore:
 
 
 class SealedRememberingStore(SealedStore):
-    """The same over a store that has copies (see `RememberingStore`)."""
+    """The same over a store with copies (see `RememberingStore`)."""
 
     def __init__(
         self, store: MetadataStore, copies: RememberingStore, sealers: Sealers, accepted: Collection[str] = ()

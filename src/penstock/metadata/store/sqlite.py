@@ -1,7 +1,7 @@
-"""The store in a SQLite file: a thread of its own uses the file, so that the event loop never waits for the disk.
+"""The store in a SQLite file: a separate thread uses the file, so that the event loop never waits for the disk.
 
-Other processes' changes are noticed by asking SQLite for its data version ten times a second while somebody
-watches; own changes are told at once.
+Changes of other processes are noticed by reading SQLite's data version ten times a second while there are watches; own
+changes are delivered at once.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class SqliteStore:
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            pass  # the event loop is gone, and with it everybody who waits
+            pass  # the event loop is gone, with all that waited
 
 
 def _succeed(future: asyncio.Future[Any], result: Any) -> None:

@@ -1,7 +1,7 @@
 """The SQLite file of a store: its tables and every statement on them. Synchronous; one thread uses it.
 
-Durable: WAL with a sync at every commit. Several processes may have the file open; SQLite's own locks part them.
-Leases end by the wall clock, which all processes of the machine share and which goes on over a restart.
+Durable: WAL with a sync at every commit. Several processes may have the file open; SQLite's own locks separate them.
+Leases end by the wall clock, which all processes of the machine share and which continues over a restart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.metadata.store.watchers import KEPT_CHANGES, READ_AT_ONCE, News
 from penstock.wire.backoff import LOCKED_FILE_SECONDS, Retry
 
 SCHEMA_VERSION = 1
-APPLICATION = 0x50454E53  # "PENS": tells our files from any other SQLite file
+APPLICATION = 0x50454E53  # "PENS": distinguishes our files from any other SQLite file
 BUSY_SECONDS = 5.0
 
 SCHEMA = """
@@ -131,7 +131,7 @@ class SqliteFile:
             self._end(lease)
 
     def expire(self) -> bool:
-        """Ends the leases whose time has come; every operation does so first. Whether there were any."""
+        """Ends the leases whose time has come; every operation does so first. Returns whether there were any."""
         with self._said_plainly():
             if not self._due():
                 return False
@@ -193,7 +193,7 @@ class SqliteFile:
     def _writing(self) -> Iterator[None]:
         with self._said_plainly():
             with self._transaction("BEGIN IMMEDIATE"):
-                # In a transaction of its own: what follows may be refused and rolled back.
+                # In a separate transaction: the following one may be refused and rolled back.
                 for lease in self._due():
                     self._end(lease)
             with self._transaction("BEGIN IMMEDIATE"):
@@ -213,7 +213,7 @@ class SqliteFile:
     # -- opening and errors ----------------------------------------------------------------------------------
 
     def _make(self) -> None:
-        """An empty file that only its owner may read, before SQLite makes one that anybody may."""
+        """Creates an empty file that only its owner may read, before SQLite creates one for everyone."""
         try:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:

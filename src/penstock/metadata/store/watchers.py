@@ -1,6 +1,6 @@
-"""Those who wait for changes of a store: each is woken when there may be news, and then reads them itself.
+"""The watches of a store: each is woken when there may be changes, and then reads them itself.
 
-Nothing is queued for a watch, so a slow one costs no memory: it reads on from the version it has seen.
+Nothing is queued for a watch, so a slow one costs no memory: it continues from the version that it has seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ_AT_ONCE = 512
 
 
 class News(NamedTuple):
-    """Changes after a version, and the version up to which they tell everything."""
+    """Changes after a version, and the version up to which they are complete."""
 
     changes: list[Change]
     upto: int

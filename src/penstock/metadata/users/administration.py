@@ -1,4 +1,4 @@
-"""Changes of users, keys and policies, and what must never happen: that nobody is left who may administer.
+"""Changes of users, keys and policies, and the rule that one administrator must always remain.
 
 Every change writes records under higher numbers, and then the register that names them (`user_register`).
 """
@@ -39,7 +39,7 @@ class NotFoundError(UserError):
 
 
 class UserAdministration:
-    """Works on the store itself, never on a cache: what it checks is what is there."""
+    """Works on the store itself, never on a cache, so that it checks the present state."""
 
     def __init__(
         self, store: MetadataStore, token: Token, now_ms: Callable[[], int], seen: SeenNumber | None = None
@@ -58,7 +58,7 @@ class UserAdministration:
         return [key for key in keys if name is None or key.user == name]
 
     async def strange(self) -> list[str]:
-        """Entries of users and keys that let nobody in, because they have no right seal or are older than the register."""
+        """Entries of users and keys that are ignored, because they have no valid seal or are older than the register."""
         return sorted((await self._books.read()).strange)
 
     async def user(self, name: str) -> User:
@@ -98,7 +98,7 @@ class UserAdministration:
             return user, key, secret
 
     async def delete_user(self, name: str) -> None:
-        """Deletes a user with its keys; also one that lets nobody in, whoever wrote it."""
+        """Deletes a user with its keys; also an ignored one, from any writer."""
         async with self._changing() as stored:
             if USERS + name in stored.strange:
                 version = stored.strange[USERS + name]
@@ -162,7 +162,7 @@ class UserAdministration:
             return await self._guarded(self._books.put(KEYS + key_id, changed, version), key_id)
 
     async def delete_key(self, key_id: str) -> None:
-        """Deletes a key; also one that opens nothing, whoever wrote it."""
+        """Deletes a key; also an ignored one, from any writer."""
         async with self._changing() as stored:
             if KEYS + key_id in stored.strange:
                 version = stored.strange[KEYS + key_id]

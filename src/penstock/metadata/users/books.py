@@ -36,7 +36,7 @@ class SeenNumber(Protocol):
 
 
 class NothingSeen:
-    """Where nobody remembers one."""
+    """For processes that remember none."""
 
     def load(self) -> int:
         return 0
@@ -52,7 +52,7 @@ class StoredUsers(NamedTuple):
     """By the keys of entries: records that count, and the versions of the entries."""
     keys: dict[str, tuple[AccessKey, int]]
     strange: dict[str, int]
-    """Entries that cannot be read, have no seal, or count no more, and their versions: they let nobody in."""
+    """Entries that cannot be read, have no seal, or are not valid any more, with their versions: they are ignored."""
     register: UserRegister | None
     register_version: int
 
@@ -72,13 +72,13 @@ class UserBooks:
         self._number = 0
         """The highest that was read or given out."""
         self._changed: dict[str, int | None] = {}
-        """What was written since the last register: the number of each record, None where it was deleted."""
+        """The records written since the last register: their numbers, None for deleted ones."""
 
     async def read(self) -> StoredUsers:
         """All records; raises `UserError` where the register is not the one that it should be."""
         users = (await self._store.list(USERS)).entries
         keys = (await self._store.list(KEYS)).entries
-        entry = await self._store.get(REGISTER_KEY)  # last: what it names was written before it
+        entry = await self._store.get(REGISTER_KEY)  # last: the records that it names were written before it
         register = self._checked(entry)
         found = StoredUsers({}, {}, {}, register, entry.version if entry is not None else ABSENT)
         for one in users:
@@ -131,19 +131,19 @@ class UserBooks:
         return numbered
 
     async def delete(self, key: str, version: int | None = None) -> None:
-        """Deletes a record; the next register does not name it, whatever stands there by then."""
+        """Deletes a record; the next register does not name it, whatever is stored there by then."""
         await self._store.delete(key, version)
         self._changed[key] = None
 
     def begin(self) -> None:
-        """A change begins: what was written before it, and not registered, is judged like what others wrote."""
+        """A change begins: earlier unregistered records are judged like those of others."""
         self._changed.clear()
 
     async def register(self) -> None:
-        """Names everything that counts now: what was replaced or deleted counts no more, wherever it is kept.
+        """Names all valid records: replaced or deleted ones become invalid, wherever they are kept.
 
-        What this administrator has written counts as it was written. Somebody without the master key may have put back the
-        record that stood there before, in the same moment: by the old register that one is good.
+        What this administrator has written counts as it was written. A writer without the master key may have restored the
+        earlier record in the same moment, and by the old register that one is valid.
         """
         turns = WriteTurns(ADMINISTRATOR_WRITES)
         while True:

@@ -1,4 +1,4 @@
-"""Access keys as every request looks them up: in memory, at once, with the secret in clear."""
+"""Access keys for every request: in memory, without waiting, with the secret in clear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _logger = logging.getLogger(__name__)
 
 
 class KeyOwner(msgspec.Struct, frozen=True, eq=False):
-    """Whose a key is. The same object until the key or the user changes, so more may be remembered by it."""
+    """The owner of a key. The same object until the key or the user changes, so it can be a key of caches."""
 
     key_id: str
     user: User
@@ -33,7 +33,7 @@ class KeyOwner(msgspec.Struct, frozen=True, eq=False):
 
 
 class UserDirectory:
-    """Over a cache; disabled users and keys are as if they were unknown, and so are records that count no more."""
+    """Over a cache; disabled users and keys count as unknown, and so do invalid records."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class UserDirectory:
         """Only of keys that exist, so that made-up ones fill no memory."""
         self._users = {entry.key for entry in cache.list(USERS)}
         self._register: UserRegister | None = None
-        """The newest that was heard of."""
+        """The newest known register."""
         self._seen = seen
         self._note = note
         entry = cache.get(REGISTER_KEY)
@@ -60,13 +60,13 @@ class UserDirectory:
 
     @property
     def is_set_back(self) -> bool:
-        """Whether the store has an older register than was seen, or none where there was one: then nobody counts."""
+        """Whether the store has an older register than was seen, or none where there was one: then all users are refused."""
         return self._register is None and self._seen > 0
 
     def has_users(self) -> bool:
-        """Whether anybody at all is known, enabled or not: from the first user on, nobody else is let in.
+        """Whether there are any users, enabled or not: from the first user on, others are refused.
 
-        Who can delete entries from the store, and has no key, cannot make it a store without users.
+        A writer who can delete entries of the store, but has no key, cannot make it a store without users.
         """
         if self._users:
             return True
@@ -91,7 +91,7 @@ class UserDirectory:
             if user is None or user.user_id != key.user_id or not (user.enabled and key.enabled):
                 return None
             if key.key_id != key_id or user.name != key.user:
-                return None  # nobody writes such records
+                return None  # such records are not written
             if not (self._counts(KEYS + key_id, key.number) and self._counts(USERS + user.name, user.number)):
                 _logger.warning(
                     "access key %(access_key)s cannot be used: its record or the record of its user %(user)s "

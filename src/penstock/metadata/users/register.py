@@ -1,13 +1,13 @@
-"""The register of users: which records of users and keys count, so that none that was replaced or deleted can be put back.
+"""The register of users: which records of users and keys are valid, so that no replaced or deleted one can be restored.
 
-A seal shows that whoever has the master key wrote a record, and not that it is the last one written. So every record has a
-number, which only rises, and the register, one sealed entry, knows the numbers of all records up to its own. A record counts
-if it is newer than the register, or if the register names it. Changes write the record first and then the register:
-in between both are good, and an interruption is put right by the next change.
+A seal shows that an owner of the master key wrote a record, but not that it is the last one. So every record has a rising
+number, and the register, one sealed entry, knows the numbers of all records up to its own. A record is valid if it is
+newer than the register, or if the register names it. Changes write the record first and then the register. In between both
+are valid, and the next change completes an interrupted one.
 
-The register itself could be put back, or deleted. Whoever reads it remembers the highest number that was seen (`seen_register`),
-beside the master key, and takes no lower one. So a store whose users were all deleted by somebody without the key does
-not become one without users, where everybody may do everything.
+The register itself could be restored or deleted. So every reader remembers the highest number that it has seen
+(`seen_register`), beside the master key, and accepts no lower one. So if a writer without the key deletes all users of a
+store, it does not become a store without users, where everything is allowed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class WriteTurns:
 
 
 class UserRegister(Document, frozen=True, kw_only=True):
-    """What counts, as of a moment."""
+    """The valid records at one moment."""
 
     number: int
-    """Every record that is not newer than this and is not named below counts no more."""
+    """Every record that is not newer than this and is not named below is invalid."""
     records: dict[str, int] = msgspec.field(default_factory=dict)
-    """By the keys of entries: the number of the record that stands there."""
+    """By the keys of entries: the number of the record there."""
 
     def names(self, key: str, number: int) -> bool:
         """Whether a record counts."""
@@ -75,6 +75,6 @@ def counts(register: UserRegister | None, key: str, number: int) -> bool:
 
 
 def next_number(register: UserRegister | None, numbers: Iterable[int], seen: int, now_ms: int) -> int:
-    """Higher than all before, also than those that nobody here remembers: time goes on after a backup was put back."""
+    """Higher than all earlier ones, also than those that are not known here: time continues after a backup was restored."""
     known = register.number if register is not None else 0
     return max(known, seen, max(numbers, default=0), now_ms - 1) + 1

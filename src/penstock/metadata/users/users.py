@@ -21,13 +21,13 @@ DEFAULT_ACCOUNT = "000000000000"
 
 
 class User(Document, frozen=True, kw_only=True):
-    """Somebody who may sign requests."""
+    """A user who may sign requests."""
 
     name: str
     account: str
     """Twelve digits."""
     user_id: str
-    """Never used again, so that a user made anew under an old name does not inherit keys."""
+    """Never used again, so that a new user with an old name does not inherit keys."""
     root: bool = False
     """May do everything in its account; no policy can forbid it anything there."""
     policies: dict[str, str] = msgspec.field(default_factory=dict)
@@ -39,7 +39,7 @@ class User(Document, frozen=True, kw_only=True):
 
 
 class AccessKey(Document, frozen=True, kw_only=True):
-    """What a user signs with; the secret is encrypted."""
+    """An access key; the secret is encrypted."""
 
     key_id: str
     user: str
@@ -72,9 +72,9 @@ def decode_key(stored: bytes) -> AccessKey:
 
 
 def is_proper(place: str, record: User | AccessKey) -> bool:
-    """Whether a record is one that an administrator can have made, and stands where it belongs.
+    """Whether a record is one that an administrator can have made, and is stored under its own key.
 
-    Seals show that; where an operator is to vouch for a record that has none, this keeps it from looking like another.
+    Seals show that; if an operator must confirm a record without one, this check prevents it from looking like another.
     """
     if isinstance(record, User):
         return (

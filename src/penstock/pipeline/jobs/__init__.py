@@ -1,1 +1,1 @@
-"""Jobs: what Spark makes of usage and lifecycles. Each is a declared object and pure functions of tables."""
+"""Jobs: tables from usage and lifecycle logs. Each is a declared object and pure functions of tables."""

@@ -1,4 +1,4 @@
-"""The job `audit`: every request as one row of a trail that is only ever added to, by day."""
+"""The job `audit`: every request as one row of a trail that is append-only, by day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job `capacity`: how queues grow and fill, when each is 80 % full, and how many partitions it wants."""
+"""The job `capacity`: how queues grow and fill, when each is 80 % full, and how many partitions it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.pipeline.statement import listed, select, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 WINDOW_HOURS = 24
-"""Growth is what the last day has come to."""
+"""Growth is measured over the last day."""
 
 _COUNTS = (
     column("began", "int64", "Messages that were sent or arrived."),
@@ -26,7 +26,7 @@ _COUNTS = (
 )
 PARTS = WarehouseTable(
     "capacity_parts",
-    "What came and went by minute, as batches brought it: the same minute may stand here several times, and adds up.",
+    "Arrivals and departures by minute, one row for each batch: a minute may have several rows, which are added.",
     "batches",
     (
         column("minute", "timestamp", "The minute, by its beginning."),
@@ -37,7 +37,7 @@ PARTS = WarehouseTable(
 )
 HOURS = WarehouseTable(
     "capacity_hours",
-    "What came and went by hour and queue.",
+    "Arrivals and departures by hour and queue.",
     "days",
     (
         column("hour", "timestamp", "The hour, by its beginning."),
@@ -67,14 +67,14 @@ CAPACITY = WarehouseTable(
         column(
             "limit",
             "string",
-            "What is reached first: max-messages, max-bytes, retention, disk (by the growth of followed queues alone); "
-            "empty: nothing.",
+            "The limit that is reached first: max-messages, max-bytes, retention, disk (by the growth of queues with a "
+            "lifecycle log only); empty: none.",
         ),
         column("fill", "double", "How much of that is used, from 0 to 1."),
         column(
             "full_at",
             "timestamp",
-            "When 80 % of it are used, if it goes on so; null: never, or where growth is null, not known.",
+            "When 80 % of it will be used at this rate; null: never, or unknown if growth is null.",
         ),
         column("peak_per_second", "double", "Messages a second in the busiest minute; null: not known."),
         column("partitions", "int32", "How many partitions it has."),
@@ -121,7 +121,7 @@ def by_hour(parts: DataFrame) -> DataFrame:
 
 
 def growth(hours: DataFrame, now_us: int) -> DataFrame:
-    """One row a queue: what it holds by the rows, and what the last day has come to."""
+    """One row for each queue: its contents by the rows, and the growth of the last day."""
     since = now_us // 1_000_000 - WINDOW_HOURS * 3600
     recent = f"unix_timestamp(hour) >= {since}"
     first = f"greatest(min(unix_timestamp(hour)), {since})"
@@ -141,17 +141,17 @@ def growth(hours: DataFrame, now_us: int) -> DataFrame:
 
 
 def forecasts(grown: list[Growth], server_facts: ServerFacts) -> list[Forecast]:
-    """Every queue that rows or the server know of. Queues are few: this is plain Python."""
+    """Every queue in the rows or on the server. Queues are few: this is plain Python."""
     by_name = {str(one["name"]): one for one in server_facts.queues}
     known = {one.queue: one for one in grown if not by_name or one.queue in by_name}
     for name, facts in by_name.items():
         if not facts.get("followed"):
-            known[name] = unknown_growth(name)  # rows of a time when it was followed tell nothing of now
+            known[name] = unknown_growth(name)  # rows of an earlier lifecycle log say nothing about now
         else:
             known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
     disk = None
     if server_facts.disk_total_bytes and server_facts.disk_free_bytes is not None:
-        # Of those that are followed: of the others nobody knows.
+        # Only for queues with a lifecycle log: the others' growth is unknown.
         grows = sum(max(0.0, one.bytes_an_hour or 0.0) for one in known.values())
         used = server_facts.disk_total_bytes - server_facts.disk_free_bytes
         disk = (used, server_facts.disk_total_bytes, grows)

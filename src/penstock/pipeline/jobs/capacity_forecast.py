@@ -1,4 +1,4 @@
-"""When a queue will be full, and how many partitions it wants: arithmetic on a few numbers, without Spark."""
+"""When a queue will be full, and how many partitions it needs: arithmetic on a few numbers, without Spark."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 FULL_SHARE = 0.8
-"""A queue that is so full needs somebody's attention."""
+"""A queue that is so full needs an operator's attention."""
 PARTITION_MESSAGES_A_SECOND = 20_000
 PARTITION_BYTES_A_SECOND = 20 << 20
-"""What a partition is expected to take with room to spare; `penstock bench` says what yours take."""
+"""The rate that a partition is expected to sustain easily; `penstock bench` measures yours."""
 HORIZON_HOURS = 10 * 365 * 24
-"""What is farther away than ten years is never."""
+"""More than ten years counts as never."""
 
 
 class Growth(NamedTuple):
-    """What the rows of a queue say."""
+    """The facts about a queue from its rows."""
 
     queue: str
     messages: int
     """Sent and not ended, as far as the rows tell."""
     bytes_a_message: float
     messages_an_hour: float | None
-    """How much the queue has grown an hour, lately; negative: it shrinks; None: nobody knows, for it is not followed."""
+    """The recent growth of the queue; negative: it shrinks; None: unknown, because it has no lifecycle log."""
     peak_messages_a_second: float | None
 
     @property
@@ -33,18 +33,18 @@ class Growth(NamedTuple):
 
 
 def unknown_growth(queue: str) -> Growth:
-    """Of a queue that is not followed: no row says what came and went, which is not to say that nothing did."""
+    """For a queue without a lifecycle log: its growth is unknown, which does not mean zero."""
     return Growth(queue, 0, 0.0, None, None)
 
 
 class Limit(NamedTuple):
-    """One thing that ends."""
+    """One limit."""
 
     name: str
     used: float
     most: float
     an_hour: float | None
-    """How fast it is used up; None: nobody knows."""
+    """The rate at which it is used up; None: unknown."""
 
     @property
     def fill(self) -> float:
@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
     @property
     def hours_left(self) -> float | None:
-        """Until 80 %; None: never, as things go, or as far as anybody knows."""
+        """Until 80 %; None: never at this rate, or unknown."""
         if self.fill >= FULL_SHARE:
             return 0.0
         if self.an_hour is None or self.an_hour <= 0:
@@ -63,7 +63,7 @@ class Limit(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """What is said of a queue."""
+    """The forecast for a queue."""
 
     queue: str
     messages: int
@@ -111,7 +111,7 @@ def forecast(
 
 
 def recommended_partitions(growth: Growth) -> int | None:
-    """As many as take the busiest minute; None where nobody knows how busy it was."""
+    """Enough for the busiest minute; None if its traffic is unknown."""
     peak = growth.peak_messages_a_second
     if peak is None:
         return None
@@ -133,7 +133,7 @@ def _retention(known: Mapping[str, Any], growth: Growth, now_us: int) -> Limit:
 
 
 def _first(limits: list[Limit]) -> Limit | None:
-    """The one that is reached first; where none is, the fullest."""
+    """The limit that is reached first; if there is none, the fullest."""
     if not limits:
         return None
     ending = [limit for limit in limits if limit.hours_left is not None]

@@ -1,4 +1,4 @@
-"""The job `dead-letters`: why messages die, by queue, reason, consumer and what consumers said, hour by hour."""
+"""The job `dead-letters`: why messages die, by queue, reason, consumer and consumers' errors, hour by hour."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS = WarehouseTable(
         column("count", "int32", "How many messages it has."),
         column("reason", "string", "Of a death why; of a failure how the lease ended."),
         column("consumer", "string", "Of a delivery to whom, as far as it is known."),
-        column("error", "string", "Of a failure what the consumer said."),
+        column("error", "string", "For a failure, the consumer's error."),
         column("receives", "int32", "Of a death how often the messages were received at most."),
         column("other_queue", "string", "Of a death the queue they went to; empty: they are gone."),
     ),
@@ -47,7 +47,7 @@ _CAUSE = (
     column("queue", "string", "The queue in which they died."),
     column("reason", "string", "max-receives, expired, overflow, late, queue-deleted, dropped or ttl."),
     column("consumer", "string", "The last consumer; empty: unknown."),
-    column("fingerprint", "string", "What that consumer said, without numbers, ids and quoted text."),
+    column("fingerprint", "string", "That consumer's error, without numbers, ids and quoted text."),
 )
 HOURS = WarehouseTable(
     "dead_letters",
@@ -58,7 +58,7 @@ HOURS = WarehouseTable(
         *_CAUSE,
         column("messages", "int64", "How many died."),
         column("receives_max", "int64", "How often one of them was received at most."),
-        column("dead_letter_queue", "string", "Where they went; empty: they are gone."),
+        column("dead_letter_queue", "string", "The queue to which they went; empty: they are gone."),
         column("samples", "samples", f"Up to {SAMPLES} of them: message_id, partition, sequence, error."),
     ),
     by_day=True,
@@ -106,7 +106,7 @@ def of_interest(rows: DataFrame) -> DataFrame:
 
 
 def deaths_explained(deaths: DataFrame, others: DataFrame) -> DataFrame:
-    """One row a dead message: with its last consumer, and the last error that was said of it."""
+    """One row for each dead message: with its last consumer, and its last error."""
     dead = select(
         f"""
         select * except (consumer, error, number), number as died, {_SEQUENCES} as sequence

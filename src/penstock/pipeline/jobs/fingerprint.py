@@ -1,4 +1,4 @@
-"""The fingerprint of an error: what is left when all that differs from one case to the next is taken out."""
+"""The fingerprint of an error: its text without the parts that differ from case to case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = (
     (r"[-+]?\d+(?:[.,:]\d+)*", "<n>"),
     (r"\s+", " "),
 )
-"""In this order: what is in quotes may be anything, so it goes first."""
+"""In this order: quoted text may be anything, so it is removed first."""
 
 
 def fingerprint(error: str) -> str:

@@ -1,4 +1,4 @@
-"""A job: where its rows come from, which tables it fills, and the functions that fill them."""
+"""A job: the source of its rows, its tables, and the functions that fill them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reader(Protocol):
 
 
 class Rolled(NamedTuple):
-    """What a roll-up comes to."""
+    """The result of a roll-up."""
 
     days: Mapping[str, tuple[list[date], DataFrame]] = {}
     """By table: the days to replace, and their rows."""
@@ -44,11 +44,11 @@ class Rolled(NamedTuple):
     whole: Mapping[str, DataFrame] = {}
     """By table: all its rows. They are replaced last, in this order."""
     kept: tuple[DataFrame, ...] = ()
-    """What was kept in memory on the way, to be let go of when all is written."""
+    """Cached data, to be dropped when all is written."""
 
 
 class ServerFacts(NamedTuple):
-    """What a job may want to know that is not in its rows."""
+    """Facts about the server that a job may need besides its rows."""
 
     now_us: int = 0
     queues: tuple[Mapping[str, Any], ...] = ()
@@ -57,12 +57,12 @@ class ServerFacts(NamedTuple):
     disk_total_bytes: int | None = None
     gaps: tuple[Gap, ...] = ()
     missing_of: Callable[[Iterable[tuple[str, int]]], frozenset[int]] | None = None
-    """Which of these queues, by name and id, the server certainly has no more; None where none could be asked."""
+    """Those of these queues, by name and id, that the server certainly no longer has; None if no server could be asked."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job. `batch` makes rows to add of a micro-batch of new rows; `roll` is run now and then, and at the end."""
+    """One job. `batch` makes rows from a micro-batch of new rows; `roll` is run now and then, and at the end."""
 
     name: str
     sentence: str
@@ -79,7 +79,7 @@ class Job:
     """Tables that roll-ups add to, not batches."""
 
     state: str | None = None
-    """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
+    """The table that a roll-up continues from, and replaces last: once it is there, the roll-up is done."""
 
     renew: Callable[[Reader, ServerFacts], Tables] | None = None
     """Makes tables of few rows that are replaced whole, and that time and the server change though no row comes: from what
@@ -87,7 +87,7 @@ class Job:
 
     @property
     def group(self) -> str:
-        """Its group of readers: whoever looks at the log sees there how far its runs have come."""
+        """Its consumer group: the description of the log shows there how far its runs have come."""
         return f"pipeline-{self.name}"
 
     @property
@@ -110,7 +110,7 @@ class Job:
 
 
 def gap_table(name: str, writer: str, writer_meaning: str) -> WarehouseTable:
-    """Rows that the writers counted and that never came."""
+    """Rows that the writers numbered and that never arrived."""
     return WarehouseTable(
         name,
         "Rows that never reached this job: lost on the way to the log, or removed from the log before they were read. Their numbers are "

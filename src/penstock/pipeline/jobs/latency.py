@@ -1,4 +1,6 @@
-"""Times as counts below rising bounds: counts add up, over batches, minutes and days, and percentiles come from the sums."""
+"""Durations as counts below rising bounds: counts can be added, over batches, minutes and days, and percentiles are computed
+from the sums.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,10 @@ class Buckets:
         return ", ".join(f"sum(`{name}`) as `{name}`" for name in self.names)
 
     def percentile(self, percent: int, total: str, largest: str) -> str:
-        """In SQL: the value that so many of a hundred are at most, from columns of counts; null where there is nothing.
+        """In SQL: the given percentile, from columns of counts; null if there are none.
 
-        The function of a list of one is there so that the counts are gathered once: what Spark would make of the plain
-        expression is more code than the Java compiler takes.
+        The function of a list with one element ensures that the counts are gathered once: Spark's code for the plain
+        expression is more than the Java compiler accepts.
         """
         counts = ", ".join(f"`{name}`" for name in self.names)
         bounds = ", ".join(f"{bound}L" for bound in self.bounds)

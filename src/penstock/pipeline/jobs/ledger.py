@@ -1,7 +1,8 @@
-"""The job `ledger`: every acknowledged send ends in exactly one way, or is still there; and what is otherwise.
+"""The job `ledger`: every acknowledged send ends in exactly one way, or is still there; and every exception.
 
-Batches keep the rows as they are. A roll-up adds the new ones to what was known of messages that had not ended (`STATE`),
-counts those that have ended now, and reports what cannot be. `check_everything` does the same from all rows at once.
+Batches store the rows unchanged. A roll-up adds the new ones to the known facts about messages that had not ended
+(`STATE`), counts those that have ended now, and reports contradictions. `check_everything` does the same from all rows at
+once.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ _STRANGE_AT_ONCE = 10_000
 
 
 def new_messages(rows: DataFrame, state: DataFrame) -> DataFrame:
-    """What is known of messages that rows speak of or that had not ended, and whether they were handed out just now."""
+    """The facts about messages with new rows or that had not ended, and whether they were just leased."""
     return messages(rows, state).selectExpr("*", "false as looked_up")
 
 
 def still_there() -> str:
-    """In SQL: not at an end, as far as anybody knows. What may have ended in a gap and cannot be there any more is not, nor
-    what was in a queue that is gone."""
+    """In SQL: not ended, as far as is known. Excluded are messages that may have ended in a gap and cannot be there any more,
+    and those of queues that are gone.
+    """
     return f"(not {has_ended()} and not gone and not (missing is not null and doubted))"
 
 
@@ -77,7 +79,7 @@ def open_messages(known: DataFrame) -> DataFrame:
 
 
 def kept_messages(known: DataFrame) -> DataFrame:
-    """Those that have not ended, for the next roll-up, which tells of none of them what is told now."""
+    """Messages that have not ended, for the next roll-up, without the findings of this one."""
     return select(
         f"""
         select * except (told),
@@ -123,7 +125,7 @@ def _roll(reader: Reader, server_facts: ServerFacts) -> Rolled:
 
 
 def _parts_of(days: list[date], before: DataFrame, parts: DataFrame) -> DataFrame:
-    """What counts of these days there are, from earlier roll-ups and from this one."""
+    """All counts of these days, from earlier roll-ups and from this one."""
     wanted = ", ".join(("day", *tables.PARTS.names))
     return select(
         f"""
@@ -137,7 +139,7 @@ def _parts_of(days: list[date], before: DataFrame, parts: DataFrame) -> DataFram
 
 
 def _new_gaps(reader: Reader, server_facts: ServerFacts) -> tuple[Gap, ...]:
-    """Those that no roll-up has told of yet."""
+    """Gaps that no roll-up has reported yet."""
     if not server_facts.gaps:
         return ()
     told = {(row["partition_id"], row["first_missing"]) for row in reader.all_rows(tables.GAPS).collect()}
@@ -145,7 +147,7 @@ def _new_gaps(reader: Reader, server_facts: ServerFacts) -> tuple[Gap, ...]:
 
 
 def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:
-    """A message without a beginning may have ended before: then everything that was ever said of it is looked up."""
+    """A message without a beginning may have ended before: then all its earlier rows are looked up."""
     found = select(
         f"""
         select partition_id, collect_list(sequence) as sequences

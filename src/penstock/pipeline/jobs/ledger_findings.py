@@ -1,4 +1,4 @@
-"""What the ledger finds wrong: each finding names the queue, the partition, the message and its number."""
+"""The findings of the ledger: each names the queue, the partition, the message and its number."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def findings(known: DataFrame) -> DataFrame:
 
 
 class Check(NamedTuple):
-    """When a message is a finding, and what it says then; in SQL."""
+    """When a message is a finding, and its sentence; in SQL."""
 
     kind: str
     wrong: str
@@ -55,7 +55,7 @@ class Check(NamedTuple):
 
 
 def ended_twice() -> Check:
-    """More than one final state. That a queue is followed no more is none: the message lives on."""
+    """More than one final state. Switching the lifecycle log off is none: the message continues to exist."""
     text = f"'it ended ' || finals || ' times: first ' || {_word('first_final')} || ', last ' || {_word('last_final')}"
     return Check("duplicate-end", "finals > 1", number_of("last_final"), text)
 
@@ -68,13 +68,13 @@ def delivered_after_end() -> Check:
 
 
 def unsent() -> Check:
-    """Something became of it, yet nothing says that it was ever sent."""
-    text = "'there are changes of it, but none says that it was sent, arrived or stood there'"
+    """Something happened to it, but no row says that it was ever sent."""
+    text = "'it has changes, but none says that it was sent, arrived or was in a census'"
     return Check("unsent", "begins = 0 and told = 0", number_of("last"), text)
 
 
 def lost() -> Check:
-    """It never ended and cannot be there any more; unless rows are missing that may have told its end."""
+    """It never ended and cannot be there any more; unless rows are missing that may contain its end."""
     wrong = "missing is not null and not doubted and told = 0"
     text = f"""case
         when missing = '{OVERDUE}' then 'its retention is over, yet it neither ended nor expired'
@@ -83,7 +83,7 @@ def lost() -> Check:
     return Check("lost", wrong, number_of("last"), text)
 
 
-# What came before a gap may have been handed out in it: after one only messages are looked at that came later.
+# An earlier message may have been leased in a gap: after a gap only later messages are checked.
 _FREED = f"struct(least(first_lease, {number_of('first_final')}, ordering) as freed, sequence)"
 _OVERTAKERS = f"""
     select *
@@ -102,10 +102,10 @@ _OVERTAKERS = f"""
         )
     )
     where newly_leased and first_lease < ordering and in_the_way.freed > first_lease"""
-"""Handed out while an earlier message of its group was there and had not been handed out.
+"""Leased while an earlier message of its group was there and had not been leased.
 
-A message stops being in the way with the change that hands it out first or ends it. So in the order of numbers, none of a
-group may have been handed out before the latest of those that stand before it stopped being in the way.
+A message stops blocking others with the change that leases it first or ends it. So in the order of numbers, no message of
+a group may have been leased before all earlier ones stopped blocking.
 """
 _OVERTOOK = (
     "'it was handed out before message ' || in_the_way.sequence"
@@ -151,9 +151,9 @@ def never_arrived(known: DataFrame, rows: DataFrame, server_facts: ServerFacts) 
 
 
 def _watched(server_facts: ServerFacts) -> str:
-    """Queues where no arrival can have gone unseen, from when on, and until when they were heard of.
+    """Queues where no arrival can have been missed: since when, and until when rows were received.
 
-    Not those that were followed no more for a time or made anew, nor those of which rows are missing.
+    Excluded are queues whose log was off for a time, that were created again, or with missing rows.
     """
     gaps = listed(sorted({int(gap.writer) for gap in server_facts.gaps}))
     return f"""
@@ -189,7 +189,7 @@ def with_message_ids(found: DataFrame) -> DataFrame:
 
 
 def _told(kind: str, number: str, explanation: str, wrong: str) -> str:
-    """Findings of messages; `sent` tells whether they have an id."""
+    """Findings about messages; `sent` tells whether they have an id."""
     return f"""
         select {kind} as kind, {MESSAGE},
             {number} as number,
@@ -200,5 +200,5 @@ def _told(kind: str, number: str, explanation: str, wrong: str) -> str:
 
 
 def _word(packed: str) -> str:
-    """What a change is called."""
+    """The name of a change."""
     return f"map({_WORDS})[{change_of(packed)}]"

@@ -1,7 +1,7 @@
-"""What the ledger does not know: changes whose rows never reached this job, and what they may have said.
+"""What the ledger does not know: changes whose rows never reached this job, and their possible contents.
 
-Numbers tell which rows are missing. A message may have begun, been handed out or ended in them, so nothing is concluded
-from not having seen that. A gap is one finding, which says whose messages it is about; none of them is accused.
+Numbers show which rows are missing. A message may have begun, been leased or ended in them, so nothing is concluded from a
+missing row. A gap is one finding, which names the possible messages; none of them is a finding itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ certainly began after that. All are null where nothing is missing."""
 
 
 class Extent(NamedTuple):
-    """All gaps of a partition, as far as it matters."""
+    """All gaps of a partition, as far as they matter."""
 
     partition_id: int
     gap_first: int
@@ -50,8 +50,8 @@ def extents(gaps: Sequence[Gap]) -> list[Extent]:
 
 
 def with_doubts(known: DataFrame, history: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
-    """Messages with what is not known of their partition; `history` are all rows. Those that may have begun in a gap
-    count as told: that nothing says where they come from is no finding.
+    """Messages with the unknown changes of their partition; `history` are all rows. A message that may have begun in a gap
+    counts as known: its missing origin is no finding.
     """
     if not gaps:  # as it should be: then nothing is looked up
         nothing = ", ".join(f"cast(null as bigint) as {name}" for name in DOUBTS)
@@ -111,11 +111,11 @@ def gap_findings(rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
 _PLACE_OF_ROWS = ", ".join(f"rows.{name}" for name in KEYS[:-1])
 _MISSING = """case
                 when gap_start = gap_end
-                    then 'change ' || gap_start || ' never reached this job, so what it said is not known'
+                    then 'change ' || gap_start || ' never reached this job, so its contents are unknown'
                 else (gap_end - gap_start + 1) || ' changes, ' || gap_start || ' to ' || gap_end
-                    || ', never reached this job, so what they said is not known'
+                    || ', never reached this job, so their contents are unknown'
             end"""
-"""What is missing. With `before` and `after`, the last message that began before it and the first that began after it:"""
+"""The missing rows. With `before` and `after`, the last message that began before the gap and the first that began after it:"""
 _BEGUN = f"""case
                 when after is null or after - before - 1 > {BATCH_MESSAGES}L * (gap_end - gap_start + 1)
                     then '; messages from ' || (before + 1) || ' on may have begun there'
@@ -124,12 +124,14 @@ _BEGUN = f"""case
                     then '; messages ' || (before + 1) || ' to ' || (after - 1) || ' began there'
                 else ''
             end"""
-"""Who may have begun in it: not all between where they are more than rows can tell of, since numbers may have been left out."""
+"""The messages that may have begun in it: not all between if there are more than rows can contain, because numbers may have
+been skipped.
+"""
 _ENDED = """case
                 when before > 0 then '; messages up to ' || before || ' may have been handed out or ended there'
                 else ''
             end"""
-"""Who may have ended in it."""
+"""The messages that may have ended in it."""
 
 _EXTENT = "partition_id long, gap_first long, gap_last long, known_from long"
 _GAP = "partition_id long, gap_start long, gap_end long"

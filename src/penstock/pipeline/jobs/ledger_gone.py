@@ -1,9 +1,9 @@
-"""Messages of queues that are gone: nothing more will be heard of them, and their last rows never came.
+"""Messages of deleted queues whose last rows never came.
 
-A queue that is deleted says what became of everything that was left. In a cluster nobody may be left to say it: then its
-messages would stand in the ledger for ever. That a queue is gone the server tells who asks for it; but its last rows may be on
-their way, and the job may be far behind. So it is written down when a queue was first missed, and concluded from that only when
-rows were read that are an hour younger.
+A deleted queue reports the end of all its messages. In a cluster there may be no node left to do so: then its messages
+would stay in the ledger forever. The server says that a queue is gone; but its last rows may still be in transit, and the
+job may be far behind. So the job notes when a queue was first missing, and concludes from that only when it has read rows
+that are an hour younger.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _ASKED_AT_ONCE = 1_000
 
 
 class Absence(NamedTuple):
-    """What a roll-up knows of queues that are gone."""
+    """The known facts about queues that are gone."""
 
     queue_ids: frozenset[int] | None = None
-    """Those that the server has no more, as it says now; None: it could not be asked."""
+    """Those that the server no longer has; None: it could not be asked."""
     now_us: int = 0
     heard_us: int | None = None
     """How young the new rows are; None where no queue was missed before, and it does not matter."""
@@ -81,8 +81,9 @@ def with_gone(known: DataFrame, absence: Absence) -> DataFrame:
 
 
 def gone_findings(known: DataFrame) -> DataFrame:
-    """One for each partition of a queue that is gone: how many messages nobody knows the end of. Those told of before are not
-    told of again."""
+    """One finding for each partition of a queue that is gone: the number of messages with an unknown end. Earlier findings
+    are not repeated.
+    """
     return select(
         f"""
         select 'queue-gone' as kind, {PLACE},
@@ -90,7 +91,7 @@ def gone_findings(known: DataFrame) -> DataFrame:
             cast(null as string) as message_id,
             max({number_of("last")}) as number,
             timestamp_micros(max(greatest(began_us, leased_us))) as time,
-            'the queue is gone, and rows about its end never came: nobody knows how ' || count(*)
+            'the queue is gone, and rows about its end never came: it is unknown how ' || count(*)
                 || ' messages ended that were there, ' || min(known.sequence) || ' to ' || max(known.sequence) as explanation
         from {{known}} as known
         where gone and told = 0

@@ -1,4 +1,4 @@
-"""What became of messages, counted by hour and queue."""
+"""What happened to messages, counted by hour and queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDINGS = {
     "moved": Change.MOVE_FINISHED,
     "queue_deleted": Change.QUEUE_DELETED,
 }
-"""Counts of messages that came to this end."""
+"""Counts of messages with this end."""
 _LARGEST = tuple(name for name in tables.COUNTS if name.endswith("_max"))
 _SUMMED = tuple(name for name in tables.COUNTS if name not in _LARGEST)
 
@@ -54,9 +54,9 @@ def ended_counts(known: DataFrame) -> DataFrame:
 
 
 def begun_counts(rows: DataFrame) -> DataFrame:
-    """Messages that began, and those that were followed no more, by hour and queue.
+    """Messages that began, and those whose log was switched off, by hour and queue.
 
-    A message that is found standing afterwards begins again, so that what began ended or is there still.
+    A message in a later census begins again, so that every message that began has ended or is still there.
     """
     leaves = f"change = {UNFOLLOWED}"
     others = [name for name in _SUMMED if name not in ("began", "ended", "unfollowed")]

@@ -1,7 +1,7 @@
-"""From runs to messages: what is known of each, as sums, least and greatest numbers that add up over time.
+"""From runs to messages: the facts about each, as sums, minima and maxima that can be added over time.
 
-A change is packed into one long, its number above five bits of what it was, so the last change of a message is a maximum.
-Only primitive aggregates are used: Spark keeps those in place, and a string among them would make it sort.
+A change is packed into one long, its number above five bits for its kind, so the last change of a message is a maximum.
+Only primitive aggregates are used: Spark updates those in place, and a string among them would make it sort.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ PLACE, MESSAGE = ", ".join(KEYS[:-1]), ", ".join(KEYS)
 BEGINNINGS = (Change.SENT, Change.ARRIVED, Change.STOOD)
 UNFOLLOWED = int(Change.UNFOLLOWED)
 ENDED = (*sorted(FINAL), UNFOLLOWED)
-"""After one of these the ledger has no more to say of a message, unless it is found standing when a queue is followed again."""
+"""After one of these the ledger has no more findings about a message, unless it is in a census when the log is switched on
+again.
+"""
 CHANGE_BITS = 5
 CHANGE_MASK = (1 << CHANGE_BITS) - 1
 ALWAYS = 1 << 62
@@ -43,10 +45,10 @@ _ORDERED_UNTIL = f"""case
             when {ENTERS} then case when {_BY_NUMBER} then {ALWAYS}L else 0L end
             when change in ({int(Change.STOOD)}, {UNFOLLOWED}) then number
         end"""
-"""Up to which change order is looked at; 0: never, null: this row does not tell. The least one counts.
+"""Up to which change the order is checked; 0: never, null: this row does not say. The least one counts.
 
-By producers' stamps a message may well overtake an earlier number. And of messages that are followed no more or are found
-standing nobody knows whether they were handed out meanwhile.
+With producers' stamps a message may overtake an earlier number. And for messages of a log that was off it is unknown
+whether they were leased meanwhile.
 """
 
 # A count of 0 says that nothing was there: it is about no message. Runs of one message, by far the most, need no list.
@@ -76,8 +78,9 @@ _SINGLE = f"""
 
 
 def messages(rows: DataFrame, state: DataFrame | None = None) -> DataFrame:
-    """One row a message: what the rows say, and what was known before; and whether it was handed out for the first time
-    since (`newly_leased`)."""
+    """One row for each message: the facts in the rows, and the earlier ones; and whether it was leased for the first time
+    since (`newly_leased`).
+    """
     before = f"union all select {MESSAGE}, {_PACKED_NAMES}, first_lease as leased_before from {{state}}"
     totals = (
         f"{function}({name}) as {name}"
@@ -101,7 +104,7 @@ def messages(rows: DataFrame, state: DataFrame | None = None) -> DataFrame:
 
 
 def change_of(packed: str) -> str:
-    """In SQL: what a packed change was."""
+    """In SQL: the kind of a packed change."""
     return f"cast({packed} & {CHANGE_MASK} as int)"
 
 
@@ -111,15 +114,15 @@ def number_of(packed: str) -> str:
 
 
 def has_ended() -> str:
-    """Whether a message is at an end. One that is followed no more is, until it is heard of again."""
+    """Whether a message has ended. So has one whose log was switched off, until it has rows again."""
     return f"(finals > 0 or {change_of('last')} = {UNFOLLOWED})"
 
 
 def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:
-    """Messages that were sent before `rows`, all that there are, begin count as told: nobody knows more of them.
+    """Messages that were sent before `rows`, all that there are, count as known from the start.
 
-    The log of lifecycles lets go of its oldest rows. Where those of a partition do not begin with number 1, messages
-    before the first that was sent in them may lack their beginning without anything being wrong.
+    The lifecycle log removes its oldest rows. If those of a partition do not begin with number 1, messages before the
+    first that was sent in them may lack their beginning without an error.
     """
     return select(
         f"""

@@ -1,4 +1,4 @@
-"""Messages that did not end and cannot be there any more: what a partition counted, and what retention leaves nobody."""
+"""Messages that did not end and cannot be there any more: by the counts of a partition, and by its retention."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _COMPLETE = f"""
 _CENSUSES = f"""
     select partition_id, census.census_first, cast(null as bigint) as census_gap
     from ({_COMPLETE})"""
-"""Of each partition the last census of which the last row is there: where it begins, and the last gap before its end.
+"""For each partition the last complete census: where it begins, and the last gap before its end.
 
-A census of many rows comes in several reports, and a roll-up may see the first of them only. Then nothing is concluded: the
-roll-up that sees its last row does, since what was named before that ended or stands by its number.
+A census of many rows comes in several reports, and a roll-up may see only the first of them. Then nothing is concluded:
+the roll-up that sees its last row does, because earlier listed messages ended or are identified by their numbers.
 """
 _CENSUSES_WITH_GAPS = f"""
     select /*+ broadcast(gaps) */ complete.partition_id, census.census_first,
@@ -42,8 +42,8 @@ _CENSUSES_WITH_GAPS = f"""
 
 
 def with_missing(known: DataFrame, rows: DataFrame, server_facts: ServerFacts) -> DataFrame:
-    """Messages, which have their doubts, with these columns; `rows` are the changes they come from."""
-    # A message on its way elsewhere is in nobody's hands: it stays until it has arrived or has come back.
+    """Messages, with the unknown changes, and these columns; `rows` are their changes."""
+    # A moving message stays until it has arrived or has come back.
     stays = f"(not {has_ended()} and {change_of('last')} != {int(Change.MOVE_STARTED)})"
     last = number_of("last")
     uncounted = f"{stays} and {last} < census_first"

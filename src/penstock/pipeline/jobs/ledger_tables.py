@@ -33,18 +33,22 @@ ROWS = WarehouseTable(
         column("reason", "string", "Why, where there is more than one reason."),
         column("message_group", "string", "The messages' group, where they were sent with one."),
         column("ordering", "string", "Of sent messages: the queue's order then."),
-        column("other_queue", "string", "Where they go to or come from."),
-        column("other_partition_id", "int64", "Of messages that arrived: the partition they came from."),
+        column("other_queue", "string", "The queue they go to or come from."),
+        column("other_partition_id", "int64", "For arrived messages: the partition they came from."),
         column("other_first", "int64", "Of messages that arrived: the first one's number there."),
         column("census_first", "int64", "Of rows that name all that was there: the number of the first."),
         column("census_last", "int64", "The number of the last of them."),
-        column("stamps", "string", "Of messages sent to a `clock` queue: whose stamps order them."),
+        column(
+            "stamps",
+            "string",
+            "For messages sent to a `clock` queue: the source of the stamps that order them.",
+        ),
     ),
     ages="numbers",
 )
 
 PACKED = (
-    column("begins", "int64", "How often the message began here: sent, arrived or found standing."),
+    column("begins", "int64", "How often the message began here: sent, arrived or listed in a census."),
     column("sent", "int64", "How often it was sent here."),
     column("finals", "int64", "How often it ended; more than once is a finding."),
     column("leases", "int64", "How often it was handed out and seen."),
@@ -57,15 +61,15 @@ PACKED = (
     column("ended_us", "int64", "When it ended last."),
     column("last", "int64", "The last change of all, in the same way."),
     column("ordering", "int64", "Up to which change its queue gives groups out by number; 0: never."),
-    column("group_hash", "int64", "Tells its group from others."),
+    column("group_hash", "int64", "Identifies its group."),
     column("told", "int64", "1: it was reported as lost or unsent already, or its beginning is unknown."),
     column("gone_us", "int64", "When its queue was first found to be gone, if it is."),
 )
-"""What is known of a message: sums, smallest and largest numbers, so that what is known now and what comes later add up."""
+"""The facts about a message: sums, minima and maxima, so that later facts can be added."""
 
 STATE = WarehouseTable(
     "ledger_state",
-    "What is known of every message that has not ended, for the next roll-up.",
+    "The known facts about every message that has not ended, for the next roll-up.",
     "whole",
     (*PLACE, column("sequence", "int64", "The message's number in its partition."), *PACKED),
 )
@@ -86,15 +90,15 @@ OPEN = WarehouseTable(
 ENDINGS = ("deleted", "expired", "dropped", "purged", "moved", "queue_deleted", "unfollowed")
 _ENDING_MEANINGS = (
     "Messages that consumers deleted.",
-    "Messages whose time was over.",
-    "Messages that made room for others.",
+    "Messages that expired.",
+    "Messages that a limit removed.",
     "Messages that were purged.",
     "Messages that moved to another queue.",
-    "Messages that went with their queue.",
-    "Messages that were there when the queue stopped being followed.",
+    "Messages that were deleted with their queue.",
+    "Messages that existed when the lifecycle log was switched off.",
 )
 _COUNTS: tuple[WarehouseColumn, ...] = (
-    column("began", "int64", "Messages that were sent, arrived or were found standing in this hour."),
+    column("began", "int64", "Messages that were sent, arrived or were listed in a census in this hour."),
     column("ended", "int64", "Messages that ended in this hour."),
     *(column(name, "int64", text) for name, text in zip(ENDINGS, _ENDING_MEANINGS, strict=True)),
     column("redeliveries", "int64", "Deliveries after the first of messages that ended in this hour."),
@@ -104,7 +108,7 @@ _COUNTS: tuple[WarehouseColumn, ...] = (
 
 PARTS = WarehouseTable(
     "ledger_parts",
-    "Counts by hour and queue, as roll-ups found them: the same hour may stand here several times, and adds up.",
+    "Counts by hour and queue, one row for each roll-up: an hour may have several rows, which are added.",
     "batches",
     (
         column("hour", "timestamp", "The hour, by its beginning."),
@@ -118,7 +122,7 @@ PARTS = WarehouseTable(
 
 HOURS = WarehouseTable(
     "ledger_hours",
-    "What became of messages, by hour and queue: how they ended, how long they stayed, how often they came again.",
+    "What happened to messages, by hour and queue: how they ended, how long they stayed, how often they were redelivered.",
     "days",
     (
         column("hour", "timestamp", "The hour, by its beginning."),
@@ -154,14 +158,14 @@ _FINDING = (
     ),
     column("number", "int64", "The partition's change that shows it; of a gap the first that is missing."),
     column("time", "timestamp", "When the message last changed; of a gap the last change before it."),
-    column("explanation", "string", "What is wrong, in a sentence."),
+    column("explanation", "string", "The problem, in a sentence."),
 )
 FINDINGS = WarehouseTable(
     "ledger_findings", "Promises that were not kept, message by message.", "batches", _FINDING
 )
 CHECK = WarehouseTable(
     "ledger_check",
-    "What `penstock pipeline run ledger --full` found when it last went through all rows at once.",
+    "The findings of the last `penstock pipeline run ledger --full`, which checks all rows at once.",
     "whole",
     _FINDING,
 )

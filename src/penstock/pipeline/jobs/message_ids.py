@@ -1,4 +1,4 @@
-"""The id of a message as SQS shows it, from where it was first sent."""
+"""The id of a message in SQS, computed from its first queue and number."""
 
 from __future__ import annotations
 

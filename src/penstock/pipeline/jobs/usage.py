@@ -1,4 +1,4 @@
-"""The job `usage`: who asks for what, how often, how much and how fast, by minute, hour and day.
+"""The job `usage`: which users request what, how often, how much and how fast, by minute, hour and day.
 
 Batches add partial sums; roll-ups add those up for the days that have new ones. Nothing is remembered in between.
 """
@@ -14,7 +14,7 @@ from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseColumn, WarehouseTable, column
 
 LATENCY = Buckets("latency", 100, 1.28, 50, "microseconds")
-"""From 0.1 ms to 18 s; what took longer is interpolated up to the longest."""
+"""From 0.1 ms to 18 s; longer durations are interpolated up to the longest."""
 
 KEYS = ("account", "user", "queue", "action")
 _KEY_NAMES = ", ".join(f"`{name}`" for name in KEYS)
@@ -22,13 +22,13 @@ THROTTLED = ("RequestThrottled", "KMS.ThrottlingException", "throttled")
 """Outcomes that tell the caller to slow down."""
 _IS_SUM = f"`user` = '' and action = '{REFUSED}'"
 _REQUESTS = f"if({_IS_SUM}, messages, 1)"
-"""How many a row stands for: requests of nobody known are added up where there are many."""
+"""The number of requests of a row: many requests of unknown callers are summed."""
 
 _KEY_COLUMNS = (
     column("account", "string", "The account that asked."),
     column("user", "string", "The user; empty: unknown."),
     column("queue", "string", "The queue's ARN; empty for an action on no queue."),
-    column("action", "string", "What was asked for, such as SendMessage."),
+    column("action", "string", "The requested action, such as SendMessage."),
 )
 _SUM_COLUMNS = (
     column("requests", "int64", "Requests with any result."),
@@ -44,7 +44,7 @@ _SUMS = tuple(one.name for one in _SUM_COLUMNS[:-1])
 
 PARTS = WarehouseTable(
     "usage_parts",
-    "Sums by minute, as batches brought them: the same minute may stand here several times, and adds up.",
+    "Sums by minute, one row for each batch: a minute may have several rows, which are added.",
     "batches",
     (
         column("minute", "timestamp", "The minute in which the requests came."),
@@ -102,7 +102,7 @@ def partial_sums(rows: DataFrame) -> DataFrame:
 
 
 def summed(parts: DataFrame, unit: str, name: str) -> DataFrame:
-    """Partial sums by minute, hour or day (`unit`), with percentiles; the time stands in column `name`."""
+    """Partial sums by minute, hour or day (`unit`), with percentiles; the time is in column `name`."""
     begin = "to_date(minute)" if unit == "day" else f"date_trunc('{unit}', minute)"
     keys = f"day, {name}, {_KEY_NAMES}"
     sums = ", ".join(f"sum({one}) as {one}" for one in _SUMS)

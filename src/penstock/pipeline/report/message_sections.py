@@ -1,4 +1,4 @@
-"""The parts of the report about messages: what became of them, why some died, and where it is getting full."""
+"""The parts of the report about messages: what happened to them, why some died, and which queues fill up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ledger_section(shelf: Shelf) -> Section:
         ]
     )
     if findings.total:
-        html += '<p class="bad">Promises that were not kept, or that nobody can vouch for:</p>'
+        html += '<p class="bad">Promises that were broken, or that cannot be verified:</p>'
         html += text_table(
             ["kind", "queue", "partition", "sequence", "message", "what is wrong"],
             [
@@ -106,7 +106,7 @@ def dead_letters_section(shelf: Shelf) -> Section:
 
 
 def capacity_section(shelf: Shelf) -> Section:
-    """What gets full when."""
+    """When which queue is full."""
     names = [
         "queue",
         "messages",

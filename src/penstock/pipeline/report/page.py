@@ -1,4 +1,4 @@
-"""The page: what it looks like, and how sections and tables are written."""
+"""The page: its appearance, and how sections and tables are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """What stands in a table as it is: the rest is text, and escaped."""
+    """Content of a table cell that is not escaped; all other text is."""
 
     html: str
     number: bool = False
@@ -35,7 +35,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str | Cell]], empty
 
 
 def number(text: str) -> Cell:
-    """A figure, which stands at the right."""
+    """A figure, aligned to the right."""
     return Cell(escape(text), number=True)
 
 
@@ -46,7 +46,7 @@ def tiles(figures: Sequence[tuple[str, str]]) -> str:
 
 
 def not_there(job: str) -> str:
-    """What to do for a section that has no table."""
+    """What to do if a section has no table."""
     return f'<p class="none">Not there yet: run <code>penstock pipeline run {escape(job)} --once</code>.</p>'
 
 

@@ -1,4 +1,4 @@
-"""Plots as SVG inside the page: lines over time, and bars. They take their colours from the page."""
+"""Plots as SVG inside the page: lines over time, and bars, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Series(NamedTuple):
 
 
 def line_plot(series: Sequence[Series], written: Callable[[float], str], step_seconds: float) -> str:
-    """Lines over time from zero up; where a step has no point there is none to be drawn to."""
+    """Lines over time from zero up; a step without a point interrupts the line."""
     times = [time.timestamp() for one in series for time, _ in one.points]
     if not times:
         return '<p class="none">Nothing in this time.</p>'

@@ -1,4 +1,4 @@
-"""Reads tables of the warehouse for the report: the columns that are asked for, of the time that is asked for."""
+"""Reads tables of the warehouse for the report: the needed columns, of the requested time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Greatest(NamedTuple):
 
 
 class Shelf:
-    """Where the tables are; all of them may be missing, and then the jobs that fill them have not run."""
+    """The directory of the tables; if they are missing, the jobs that fill them have not run."""
 
     def __init__(self, warehouse: str, since: datetime, until: datetime) -> None:
         self._system, self._root = file_system(warehouse)
@@ -56,7 +56,7 @@ class Shelf:
         return None if found is None else found.to_pylist()
 
     def greatest(self, name: str, columns: list[str], by: str, most: int) -> Greatest | None:
-        """The rows that are greatest in one of the columns, and how many there are in all; None if there is no table.
+        """The rows that are greatest in one of the columns, and their total number; None if there is no table.
 
         It may have any number of rows: no more than these and one batch of others are ever in memory.
         """

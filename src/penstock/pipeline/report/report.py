@@ -1,4 +1,4 @@
-"""The report of a warehouse: one page with what every job has found."""
+"""The report of a warehouse: one page with the results of every job."""
 
 from __future__ import annotations
 

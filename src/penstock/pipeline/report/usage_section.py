@@ -1,4 +1,4 @@
-"""The part of the report about requests: how many, of what, how fast, and who asked."""
+"""The part of the report about requests: how many, of what kind, how fast, and from which users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.pipeline.report.reading import Shelf
 TITLE = "Requests"
 TABLE = "usage_parts"
 BUCKET = "latency_le_"
-"""What columns of counts are called; the rest of the name is their bound."""
+"""The prefix of columns of counts; the rest of the name is their bound."""
 _SUMS = ["requests", "messages", "bytes_in", "bytes_out", "errors", "throttles", "latency_us_max"]
 _KEYS = ["user", "queue", "action"]
 MOST = 15

@@ -1,4 +1,4 @@
-"""The columns that a queue takes, and what is said about others."""
+"""The columns that a queue accepts, and the errors for others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who a row is: a deduplication id that a task gives it again when it is run again, in whatever order rows come.
+"""The identity of a row: a deduplication id that is the same when a task runs again, in any order of rows.
 
-The id is made of the scope (query, epoch, partition), of what is in the row, and of how many rows just like it came
-before in the same task. It is not the row's place: behind a shuffle Spark brings the rows of a task in another order
-when it is run again, and ids by place would then leave out rows that were never sent.
+The id is computed from the scope (query, epoch, partition), the contents of the row, and the number of equal rows that
+came before in the same task. It is not the row's position: after a shuffle Spark returns the rows of a task in another
+order when it is run again, and ids by position would then leave out rows that were never sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Occurrences:
         self._runs: list[NDArray[np.uint64]] = []
 
     def take(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """For each key how often it came before, here included; then they are all remembered."""
+        """For each key how often it came before, including these; then all are remembered."""
         count = len(keys)
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
@@ -44,7 +44,7 @@ class Occurrences:
 
 
 class RowIdentities:
-    """Gives out the ids of one task."""
+    """Makes the ids of one task."""
 
     def __init__(self, scope: str) -> None:
         self._key = hashlib.blake2b(scope.encode(), digest_size=32).digest()

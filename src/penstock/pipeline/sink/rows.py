@@ -18,7 +18,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def messages_of(batch: pa.RecordBatch, identities: RowIdentities | None) -> list[Sendable]:
-    """What is sent for the rows; with `identities` each has a deduplication id, its own or one of those."""
+    """The messages for the rows; with `identities` each has a deduplication id, its own or one of those."""
     columns = {name: _cells(batch, name) for name in batch.schema.names}
     bodies = columns.pop("body")
     if None in bodies:

@@ -1,8 +1,8 @@
-"""`df.write.format("penstock")` and `writeStream`: rows become messages, and a task that is run again adds none.
+"""`df.write.format("penstock")` and `writeStream`: rows become messages, and a repeated task adds none.
 
-Every row has a deduplication id (see `identity.py`), so the queue itself leaves out what it has already, for as long
-as its deduplication window lasts. Nothing is staged: a message can be received as soon as it is stored, and a job
-that fails for good leaves behind what its tasks have sent.
+Every row has a deduplication id (see `identity.py`), so the queue itself drops repeats, as long as its deduplication
+window lasts. Nothing is staged: a message can be received as soon as it is stored, and a job that fails permanently leaves
+the messages that its tasks have sent.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from penstock.pipeline.source.options import WriteOptions
 logger = logging.getLogger("penstock.pipeline")
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""How Spark tells a task of a streaming query which query and micro-batch it is of."""
+"""The properties in which Spark gives a task of a streaming query the query and micro-batch."""
 
 
 @dataclass
 class TaskResult(WriterCommitMessage):
-    """What one task has sent."""
+    """The messages sent by one task."""
 
     messages: int
 
@@ -57,7 +57,7 @@ class QueueBatchWriter(DataSourceArrowWriter):
         self._write_id = options.write_id or str(uuid.uuid4())
         """Made on the driver: all attempts of all tasks share it."""
         with Connection(options.target) as connection:
-            connection.description()  # a queue that is not there is said before any task starts
+            connection.description()  # a missing queue is reported before any task starts
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Sends the rows of one task."""

@@ -1,4 +1,4 @@
-"""`spark.read.format("penstock")`: a stretch of a log, fixed when the query is planned."""
+"""`spark.read.format("penstock")`: a range of a log, fixed when the query is planned."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A client of the queue for a driver or a task: connected to one of the endpoints, its errors in words for people.
+"""A client of the queue for a driver or a task: connected to one of the endpoints, with errors in words for users.
 
-It is the blocking client, with its event loop on a thread of its own: Spark's Python workers are plain programs, and
-one that runs a loop itself (a notebook) is not disturbed.
+It is the blocking client, with its event loop in a separate thread: Spark's Python workers are plain programs, and a
+program that runs a loop itself (a notebook) is not disturbed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.wire.messages import QueueDescription
 
 
 class Connection:
-    """Connected on first use; never travels between processes, only its target does."""
+    """Connected on first use; only its target is sent between processes."""
 
     def __init__(self, target: Target, turn: int = 0) -> None:
         self.target = target
@@ -62,7 +62,7 @@ class Connection:
         try:
             yield
         except OffsetGone:
-            raise  # whoever reads decides what becomes of that
+            raise  # the reader decides what to do about that
         except PenstockError as error:
             raise PipelineError(explanation(error, self.target)) from None
 
@@ -96,7 +96,7 @@ class Connection:
 
 
 def explanation(error: PenstockError, target: Target) -> str:
-    """What the error means to somebody who uses Spark."""
+    """The meaning of the error for a user of Spark."""
     if isinstance(error, NoEndpoint):
         asked = tuple(f"penstock://{address}" for address in error.telling_at)
         meaning = explanation(error.telling, dataclasses.replace(target, endpoints=asked))
@@ -114,12 +114,12 @@ def explanation(error: PenstockError, target: Target) -> str:
             )
         case ErrorCode.UNAUTHENTICATED:
             return (
-                f"{where} does not let Spark in: {error.message.partition(': ')[0]}. Set the options accessKey and "
+                f"{where} refuses Spark: {error.message.partition(': ')[0]}. Set the options accessKey and "
                 "secretKey to the access key of a user, or PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY where the driver "
                 "runs"
                 if target.credentials is None
-                else f"{where} does not let Spark in: access key {target.credentials.access_key!r} is not one that it "
-                "takes, or its secret is another"
+                else f"{where} refuses Spark: access key {target.credentials.access_key!r} does not exist "
+                "there, or its secret is wrong"
             )
         case ErrorCode.ACCESS_DENIED:
             return (

@@ -1,4 +1,4 @@
-"""`format("penstock")`: what Spark asks for a reader or a writer."""
+"""`format("penstock")`: creates readers and writers for Spark."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from penstock.pipeline.source.table_rows import TABLES, table_schema
 
 
 class PenstockDataSource(DataSource):
-    """Queues of Penstock as tables of Spark. `self.options` stay in the dict they came in, which ignores case."""
+    """Queues of Penstock as tables of Spark. `self.options` stays in its original dict, which ignores case."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` is given."""
+        """The name in `format(…)`."""
         return "penstock"
 
     def schema(self) -> StructType:
@@ -43,11 +43,11 @@ class PenstockDataSource(DataSource):
         return LogStreamReader(read_options(self.options, "readStream"), self._checked(schema))
 
     def _checked(self, schema: StructType) -> StructType:
-        """What is read has its own columns, whatever `.schema(…)` says."""
+        """Readers have fixed columns, independent of `.schema(…)`."""
         own = self.schema()
         if [(one.name, one.dataType) for one in schema] != [(one.name, one.dataType) for one in own]:
             raise PipelineError(
-                f"what Penstock gives Spark has the columns {', '.join(own.fieldNames())}: leave .schema(…) out, and choose "
+                f"Penstock's source has the columns {', '.join(own.fieldNames())}: omit .schema(…), and choose "
                 "columns with select"
             )
         return schema

@@ -1,4 +1,4 @@
-"""What a log has let go of before it was read, in words: nothing is ever skipped silently."""
+"""Sentences about messages that a log has removed before they were read: nothing is ever skipped silently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.pipeline.source.options import ReadOptions
 
 
 class Missing(NamedTuple):
-    """Messages of a partition that were to be read and are gone."""
+    """Messages of a partition that should be read and are gone."""
 
     wanted: int
     """The first of them."""
@@ -27,7 +27,7 @@ def missing_messages(gaps: Mapping[int, Missing]) -> int:
 
 
 def gone(options: ReadOptions, gaps: Mapping[int, Missing]) -> PipelineError:
-    """For a reader that must not go on."""
+    """For a reader that must not continue."""
     return PipelineError(
         f"{lost_sentence(options, gaps)}. Read from what is there (startingOffsets=earliest), or set "
         "failOnDataLoss=false to continue and report the gap (`penstock pipeline run … --allow-data-loss`); a longer "
@@ -36,7 +36,7 @@ def gone(options: ReadOptions, gaps: Mapping[int, Missing]) -> PipelineError:
 
 
 def made_again(options: ReadOptions) -> PipelineError:
-    """For a reader of a queue that is no more, where another one has its name."""
+    """For a reader of a deleted queue whose name another queue has."""
     return PipelineError(
         f"{made_again_sentence(options)}; the unread messages of the old queue are lost. Start again with another checkpoint "
         "(`penstock pipeline run … --rebuild`), or set failOnDataLoss=false to continue with the new queue from its beginning "
@@ -45,7 +45,7 @@ def made_again(options: ReadOptions) -> PipelineError:
 
 
 def made_again_sentence(options: ReadOptions) -> str:
-    """What became of the queue that was to be read."""
+    """What happened to the queue that should be read."""
     return (
         f"queue {options.target.queue!r} was deleted and created again since it was last read, or the checkpoint is of "
         "another queue"

@@ -1,4 +1,4 @@
-"""Where reading begins and ends in each partition, as the options say and the log is."""
+"""Where reading begins and ends in each partition, from the options and the log."""
 
 from __future__ import annotations
 

@@ -134,4 +134,4 @@ OPTIONS = (
 )
 
 SPARKS_OWN = frozenset({"path", "checkpointlocation"})
-"""What Spark hands on to every source and sink, in the way it spells it."""
+"""Options that Spark passes to every source and sink, in its spelling."""

@@ -1,6 +1,6 @@
-"""The options of `format("penstock")`, read and checked before anybody is asked anything.
+"""The options of `format("penstock")`, read and checked before any server is asked.
 
-Values never appear in what is raised where they could be a secret.
+Errors never contain values that could be secret.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _BY_LOWER = {option.name.lower(): option for option in OPTIONS}
 
 @dataclass(frozen=True)
 class Target:
-    """Which queue, and where it is."""
+    """The queue, and its server."""
 
     endpoints: tuple[str, ...]
     """As urls."""
     queue: str
     timeout: float
     credentials: Credentials | None = None
-    """Whose client Spark is; chosen on the driver, for its tasks too. Its text never shows the secret."""
+    """The credentials; chosen on the driver, for its tasks too. Its text never shows the secret."""
     authority: str | None = None
-    """Whose certificates are taken, in PEM form, read on the driver for its tasks too; None: whom each machine trusts."""
+    """The trusted authority, in PEM form, read on the driver for its tasks too; None: each machine's own."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a reader is told."""
+    """The options of a reader."""
 
     target: Target
     rows: RowKind
@@ -68,7 +68,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What a writer is told."""
+    """The options of a writer."""
 
     target: Target
     exactly_once: bool
@@ -106,7 +106,7 @@ def write_options(given: Mapping[str, str], use: Use) -> WriteOptions:
 
 
 class _Words:
-    """The options as they were given, with defaults behind them."""
+    """The given options, with defaults."""
 
     def __init__(self, given: Mapping[str, str], use: Use) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
@@ -201,7 +201,7 @@ class _Words:
 
 
 def _check_name(name: str, use: Use) -> None:
-    """Raises for an option that nobody reads: a word written wrong would otherwise change nothing, silently."""
+    """Raises for an unknown option: a misspelt name would otherwise be ignored silently."""
     option = _BY_LOWER.get(name)
     if option is not None and use in option.uses:
         return
@@ -209,7 +209,7 @@ def _check_name(name: str, use: Use) -> None:
         raise PipelineError(f"option {option.name} is for {' and '.join(option.uses)}, not for {use}")
     if any(part in name for part in ("secret", "password", "token", "credential", "accesskey", "access_key")):
         raise PipelineError(
-            f"there is no option {name}: who reads or writes is said with accessKey and secretKey, or by the environment of "
+            f"there is no option {name}: give the credentials with accessKey and secretKey, or in the environment of "
             "the driver (PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY)"
         )
     near = difflib.get_close_matches(name, _BY_LOWER, 1)
@@ -219,9 +219,9 @@ def _check_name(name: str, use: Use) -> None:
 
 
 def _checked(url: str) -> str:
-    if "@" in url:  # never shown: what stands before it is meant to be secret
+    if "@" in url:  # never shown: the part before it is meant to be secret
         raise PipelineError(
-            "option endpoint has a user in it: write HOST:PORT, and say who you are with accessKey and secretKey"
+            "option endpoint contains a user: write HOST:PORT, and give the credentials with accessKey and secretKey"
         )
     try:
         parse_address(url)

@@ -1,4 +1,4 @@
-"""Ranges of a log and how they are shared out to tasks. Decides only: it asks nobody.
+"""Ranges of a log and their distribution to tasks. Pure decisions.
 
 The plan follows from the ranges alone, never from the machine that makes it: a query that starts again from its
 checkpoint, elsewhere, has the same tasks with the same rows.
@@ -27,7 +27,7 @@ LARGE_TASK_MESSAGES = 500_000
 
 
 class LogRange(NamedTuple):
-    """Messages [start, stop) of the partition that the numbers are of; there is one for each number."""
+    """Messages [start, stop) of the partition in these numbers; every number is used."""
 
     start: int
     stop: int
@@ -44,7 +44,7 @@ class LogRange(NamedTuple):
 
 
 class TaskRanges(InputPartition):
-    """What one task reads."""
+    """The ranges of one task."""
 
     def __init__(self, ranges: tuple[LogRange, ...], turn: int, queue_id: int) -> None:
         super().__init__(ranges)
@@ -63,7 +63,8 @@ def gaps_of(partitions: Iterable[LogPartition]) -> dict[int, NumberGaps]:
 def ranges_between(
     starts: Mapping[int, int], stops: Mapping[int, int], gaps: Gaps = NOWHERE
 ) -> list[LogRange]:
-    """What lies between two offsets, by partition; nothing of a partition that has no stop, nor numbers that no message has.
+    """The ranges between two offsets, by partition; none for a partition without a stop, and none for numbers without a
+    message.
 
     So a gap of millions of numbers makes no task.
     """

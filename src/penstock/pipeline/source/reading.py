@@ -1,4 +1,4 @@
-"""What a task does: it reads its ranges of the log and hands them on as batches of rows, a few MiB at a time."""
+"""The work of a task: reads its ranges of the log and returns them as batches of rows, a few MiB at a time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Ite
 def _slices(
     connection: Connection, source: BlockingLog, wanted: LogRange, options: ReadOptions
 ) -> Iterator[LoggedMessages]:
-    """The range, slice by slice; what the log let go of or lost meanwhile is an error, or skipped and said."""
+    """The range, slice by slice; messages that the log removed or lost meanwhile are an error, or skipped and reported."""
     start = wanted.start
     while start < wanted.stop:
         reader = source.batches(
@@ -88,7 +88,7 @@ def _slices(
 
 
 def _gathered(slices: Iterator[LoggedMessages]) -> Iterator[list[LoggedMessages]]:
-    """Small slices together: a batch of rows has a price of its own."""
+    """Combines small slices, because a batch of rows has a fixed cost."""
     held: list[LoggedMessages] = []
     rows = size = 0
     for one in slices:

@@ -1,4 +1,4 @@
-"""How many messages make so many bytes: asked of the log by samples, since it keeps no sums."""
+"""Estimates by samples how many messages have a number of bytes, because the log keeps no sums."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def messages_within(
     max_bytes: int,
     gaps: Gaps = NOWHERE,
 ) -> int:
-    """About how many of the messages between are of so many bytes together; one at least.
+    """About how many of the messages have so many bytes together; one at least.
 
-    Samples are taken over the whole stretch; where fewer fit than it has, once more over those that should fit, for
-    sizes change along a log.
+    Samples are taken over the whole range; if fewer fit than it has, again over those that should fit, because sizes
+    change along a log.
     """
     ranges = ranges_between(starts, stops, gaps)
     waiting = sum(one.messages for one in ranges)

@@ -1,15 +1,16 @@
-"""How far a streaming query has come, as Spark keeps it in the checkpoint: JSON that people can read.
+"""The progress of a streaming query, as Spark keeps it in the checkpoint: JSON that people can read.
 
     {"queue": 7, "next": {"0": 1201, "1": 281474976711356}, "missing": 0}
 
-`queue` is the incarnation: numbers of a queue that was made again mean other messages. `next` is, for each partition,
-the number of the next message. `missing` counts what the log let go of before it was read, since the query began.
+`queue` is the incarnation: numbers of a queue that was created again mean other messages. `next` is, for each partition,
+the number of the next message. `missing` counts the messages that the log removed before they were read, since the query
+began.
 
-A partition that appears under a running query is read from its beginning; one that is gone stays where it was, and
-goes on there should it come back. So nothing is lost or read twice. Decides only: it asks nobody.
+A partition that appears under a running query is read from its beginning; the offset of a missing one stays, and is used
+if it comes back. So nothing is lost or read twice. Pure decisions.
 
-A failover of an `async` queue may lose messages of which a micro-batch was planned; their numbers are left out since, and the query
-goes on behind them (`lost_stops`).
+A failover of an `async` queue may lose messages for which a micro-batch was planned; their numbers are skipped since, and
+the query continues after them (`lost_stops`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def admitted(
         return stops | {partition: max(end, stops[partition]) for partition, end in ends.items()}
     shares = {partition: count * max_messages // total for partition, count in waiting.items()}
     left = max_messages - sum(shares.values())
-    # What was cut off most comes first, so that a partition with little is not passed over for ever.
+    # Partitions with the most remaining messages come first, so that a partition with few is not skipped forever.
     by_rest = sorted(waiting, key=lambda one: (-(waiting[one] * max_messages % total), one))
     for partition in by_rest[:left]:
         shares[partition] += 1
@@ -75,7 +76,7 @@ def admitted(
 
 
 def lost_stops(start: StreamOffset, end: StreamOffset, gaps: Gaps) -> dict[int, Missing]:
-    """What was lost of a micro-batch since it was planned: it ends where the log ended then, among numbers that are left out now."""
+    """What a micro-batch lost after it was planned: it ends at the former end of the log, among numbers that are skipped now."""
     found: dict[int, Missing] = {}
     for partition, stop in end.following.items():
         left_out = gaps.get(partition, NO_GAPS)
@@ -88,7 +89,7 @@ def lost_stops(start: StreamOffset, end: StreamOffset, gaps: Gaps) -> dict[int, 
 def planned_ranges(
     start: StreamOffset, end: StreamOffset, begins: Mapping[int, int], gaps: Gaps = NOWHERE
 ) -> list[LogRange]:
-    """What a micro-batch reads. A partition that is new in it is read from where its log begins."""
+    """The ranges of a micro-batch. A partition that is new in it is read from the beginning of its log."""
     starts = {
         partition: start.following.get(partition, begins.get(partition, stop))
         for partition, stop in end.following.items()

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("penstock")`: a log as it grows, in micro-batches."""
+"""`spark.readStream.format("penstock")`: a growing log, in micro-batches."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ IDLE_SECONDS = 0.05
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in a process of the driver for as long as the query; a copy of it reads in tasks."""
+    """Lives in a process of the driver as long as the query; a copy of it reads in tasks."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._connection = Connection(options.target)
         self._goal: dict[int, int] | None = None
-        """With `availableNow`: where the partitions ended when the query began."""
+        """With `availableNow`: the ends of the partitions when the query began."""
         self._told: dict[int, int] = {}
-        """What the group was told last."""
+        """The last offset of the group."""
 
     # -- offsets, on the driver ------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(queue_id, wanted).dump()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What a trigger admits unless it says otherwise; both limits hold, whichever is named here."""
+        """The default limit of a trigger; both limits apply, whichever is named here."""
         if self._options.max_messages is not None:
             return ReadMaxRows(self._options.max_messages)
         if self._options.max_bytes is not None:
@@ -79,12 +79,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what the query reads."""
+        """Limits the query to the present messages."""
         _, _, present = self._look()
         self._goal = {one.partition: one.end for one in present}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends."""
+        """The end of the next micro-batch."""
         source, queue_id, present = self._look()
         begun = load_offset(start)
         following, missing = self._begun(begun, queue_id, present)
@@ -105,7 +105,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(queue_id, stops, missing).dump()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the log ends, for the progress that people watch."""
+        """The end of the log, for progress reports."""
         _, queue_id, present = self._look()
         latest = StreamOffset(queue_id, {one.partition: one.end for one in present}).dump()
         gaps = {str(one.partition): one.gaps for one in present if one.gaps}
@@ -143,9 +143,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return checked, begun.missing + missing_messages(gaps)
 
     def _tell_group(self, source: BlockingLog, done: StreamOffset) -> None:
-        """The group's offset, for people and monitoring. Spark asks for the next micro-batch when the last is done.
+        """Commits the group's offset, for people and monitoring. Spark asks for the next micro-batch when the last is done.
 
-        What cannot be committed holds nobody up.
+        A failed commit delays nothing.
         """
         group = self._options.group
         if group is None or done.following == self._told:
@@ -188,7 +188,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = {one.partition: one.begin for one in present}
         if begun.queue_id != ended.queue_id:
             begun = StreamOffset(ended.queue_id, {})
-        if not options.fail_on_data_loss:  # what is missing was counted when the end was chosen
+        if not options.fail_on_data_loss:  # missing messages were counted when the end was chosen
             behind = {one: max(number, begins.get(one, 0)) for one, number in begun.following.items()}
             begun = begun._replace(following=behind)
         gaps = gaps_of(present)

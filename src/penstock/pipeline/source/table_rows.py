@@ -1,4 +1,4 @@
-"""Messages whose bodies are rows of a table, as those rows: columns go from the body to Spark as they are."""
+"""Messages whose bodies are rows of a table, as those rows: columns go from the body to Spark unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.pipeline.errors import PipelineError
 
 TABLES = {"usage": USAGE, "lifecycle": LIFECYCLE}
 PARTITION, SEQUENCE = "log_partition", "log_sequence"
-"""The message that a row came in."""
+"""The message of a row."""
 
 _SPARK_TYPES: dict[Kind, DataType] = {
     "timestamp": TimestampType(),
@@ -37,7 +37,7 @@ _SPARK_TYPES: dict[Kind, DataType] = {
 
 
 def table_schema(table: Table) -> StructType:
-    """The columns of the table, and where each row came from."""
+    """The columns of the table, and the origin of each row."""
     columns = [
         StructField(column.name, _SPARK_TYPES[column.kind], column.optional) for column in table.columns
     ]
@@ -72,7 +72,7 @@ def rows_of_body(
 
 
 class _WrongColumn(Exception):
-    """A column is not what the table says."""
+    """A column does not match the table."""
 
 
 def _aligned(found: pa.RecordBatch, table: Table, schema: pa.Schema, sequence: int) -> pa.RecordBatch:

@@ -1,1 +1,1 @@
-"""The warehouse: Parquet tables under one directory, that are exact whatever is killed, and that any tool reads."""
+"""The warehouse: Parquet tables under one directory, exact after any kill, and readable by any tool."""

@@ -1,4 +1,4 @@
-"""A warehouse as PyArrow reads it, without Spark: a directory, or an object store by the name that Spark has for it."""
+"""A warehouse for PyArrow, without Spark: a directory, or an object store with Spark's URL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from penstock.pipeline.errors import PipelineError
 
 _S3 = ("s3a://", "s3n://")
-"""What Hadoop calls S3; everybody else says s3."""
+"""Hadoop's name for S3; all others use s3."""
 
 
 def file_system(warehouse: str) -> tuple[Any, str]:
@@ -45,7 +45,7 @@ def check_is_there(warehouse: str, system: Any, path: str) -> None:
 
 @contextmanager
 def reading(warehouse: str) -> Iterator[None]:
-    """Tables are read inside: what is wrong with their files is a sentence with the name of the file."""
+    """Tables are read inside: an error of a file becomes a sentence with its name."""
     from pyarrow import ArrowException
 
     try:

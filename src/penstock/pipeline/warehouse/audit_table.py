@@ -1,4 +1,4 @@
-"""The table `audit`: known to the job that fills it and to the search that reads it without Spark."""
+"""The table `audit`, for the job that fills it and for the search that reads it without Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ AUDIT = WarehouseTable(
     "Every request, once: user, action, time and result.",
     "batches",
     (
-        column("time", "timestamp", "When the request came."),
+        column("time", "timestamp", "When the request arrived."),
         column("account", "string", "The account that asked."),
         column("user", "string", "The user; empty: unknown."),
-        column("address", "string", "Where the request came from."),
-        column("action", "string", "What was asked for, such as DeleteQueue."),
+        column("address", "string", "The address of the client."),
+        column("action", "string", "The requested action, such as DeleteQueue."),
         column("queue", "string", "The queue's ARN; empty for an action on no queue."),
         column("messages", "int64", "Messages it was about."),
         column("bytes_in", "int64", "Bytes of the request."),

@@ -1,8 +1,8 @@
 """Compaction: directories of many small batches become directories of one large one.
 
-A span holds 64 batches and a block 64 spans. When all batches of one are there and nobody needs to tell them apart any
-more, its rows are written anew and the directory is replaced in one go (`swapping`), so that no reader ever sees a row
-twice. Whatever is killed on the way: the old directory stands until the new one takes its place.
+A span has 64 batches and a block 64 spans. When all batches of one are there and need not be distinguished any more, its
+rows are written again and the directory is replaced in one step (`swapping`), so that no reader ever sees a row twice. If
+it is killed on the way, the old directory stays until the new one replaces it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Compacted(NamedTuple):
 def compact(
     warehouse: Warehouse, table: WarehouseTable, through: int, *, everything: bool = False
 ) -> Compacted:
-    """Compacts what holds batches up to `through` only. `everything`: nobody adds a batch meanwhile, so that a directory
-    that is not full yet may be replaced too.
+    """Compacts only directories with batches up to `through`. `everything`: no batch is added meanwhile, so a directory that
+    is not full yet may be replaced too.
     """
     done = Compacted(0, 0)
     for directory in whole_directories(warehouse, table, through, everything=everything):
@@ -52,9 +52,9 @@ def compact(
 def whole_directories(
     warehouse: Warehouse, table: WarehouseTable, through: int, *, everything: bool
 ) -> list[str]:
-    """The blocks and spans that may be replaced: all of their batches are there, or nobody adds one meanwhile.
+    """The blocks and spans that may be replaced: all of their batches are there, or none is added meanwhile.
 
-    Not one in which somebody was killed while he replaced it: the next run finishes that, and would bring its rows again.
+    Not one whose replacement was interrupted: the next run completes that, and would restore its rows.
     """
     found: list[str] = []
     taken = being_replaced(warehouse.files, table.name)

@@ -1,8 +1,8 @@
-"""Expiry: rows that are older than they are to be kept go, for good.
+"""Expiry: permanently removes rows that are older than the retention.
 
-Whole days go as directories. A directory is renamed to a hidden place first, where the store can, so that a reader sees
-all of it or nothing. Tables without days are written anew without their old rows and replaced in one go, as compaction
-does it. Whatever is killed on the way, the next time does the rest; no other row is touched.
+Whole days are removed as directories. A directory is first renamed to a hidden place, if the store can, so that a reader
+sees all of it or nothing. Tables without days are written again without their old rows and replaced in one step, as in
+compaction. If it is killed on the way, the next run does the rest; no other row is changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.pipeline.warehouse.warehouse import Warehouse
 
 
 class Keep(NamedTuple):
-    """For how long rows are kept; None: for ever."""
+    """How long rows are kept; None: forever."""
 
     everything: timedelta | None = None
     tables: tuple[tuple[str, timedelta], ...] = ()
@@ -48,7 +48,7 @@ def expire(
 ) -> int:
     """Removes rows of days before the first one, from batches up to `through`; returns how many directories that changed.
 
-    `everything`: nobody adds a batch meanwhile, so that a directory that is not full yet may be replaced too.
+    `everything`: no batch is added meanwhile, so a directory that is not full yet may be replaced too.
     """
     if table.filling == "whole" or table.ages == "never":
         return 0
@@ -82,12 +82,12 @@ def _rewritten(
     begin = datetime(first_day.year, first_day.month, first_day.day, tzinfo=UTC)
     rows = warehouse.read(table)
     young = sf.col("time") >= sf.lit(begin)
-    # One look tells for all directories, nearly always from what the files say of themselves.
+    # One query for all directories, nearly always from the files' metadata.
     if rows.where(~young).limit(1).count() == 0:
         return 0
     firsts = None
     if table.ages == "numbers":
-        # Worked out before the first directory is replaced, whose files are gone afterwards.
+        # Computed before the first directory is replaced, whose files are gone afterwards.
         found = rows.where(young).groupBy("partition_id").agg(sf.min("number")).collect()
         firsts = local_rows(warehouse.spark, found, "partition_id long, first_kept long")
 

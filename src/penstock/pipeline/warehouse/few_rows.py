@@ -1,6 +1,6 @@
-"""Writing a few rows without a job of Spark's for it: such a job costs a third of a second, whatever it writes.
+"""Writes a few rows without a Spark job: such a job costs a third of a second for any number of rows.
 
-The files are what Spark would have written: same columns, same types, same names of directories.
+The files are the same as Spark's: same columns, same types, same names of directories.
 """
 
 from __future__ import annotations

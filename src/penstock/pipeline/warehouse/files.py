@@ -1,4 +1,4 @@
-"""Files and directories of a warehouse, wherever Spark can write: through Hadoop's FileSystem, or directly where near.
+"""Files and directories of a warehouse, wherever Spark can write: through Hadoop's FileSystem, or directly on local disks.
 
 Paths given here are relative to the root of the warehouse.
 """
@@ -120,10 +120,10 @@ class Files:
         return True
 
     def move_files(self, source: str, target: str) -> None:
-        """Takes every file below a directory to the same place below another, the mark that it is finished last.
+        """Moves every file below a directory to the same place below another, the success marker last.
 
-        For stores that can rename no directory in one step. Whatever cut it short: done again, it does the rest. A file
-        that is there already is the same one, since stores show a copy only when it is whole.
+        For stores that cannot rename a directory in one step. If it is interrupted, a repetition does the rest. A file
+        that is there already is the same one, because stores show a copy only when it is complete.
         """
         for path in sorted(self._files_below(source), key=lambda path: (path.endswith(f"/{MARK}"), path)):
             if not self.rename(path, target + path.removeprefix(source)):

@@ -1,8 +1,8 @@
-"""Generations: which checkpoint the rows of a job's tables came through.
+"""Generations: which checkpoint the rows of a job's tables belong to.
 
-Spark's checkpoint says how far the log was read, the warehouse holds what was made of it: only together are they exact.
-Each has the same random word in it. Where one of them is missing or another's, going on would add rows twice or leave
-some out, so nothing is done without being told.
+Spark's checkpoint says how far the log was read, the warehouse has the results: only together are they exact. Each
+contains the same random word. If one of them is missing or does not match, continuing would duplicate or lose rows, so
+nothing is done without an explicit option.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def generation_through(checkpoint: Files) -> str | None:
 def begin_generation(
     files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable], *, rebuild: bool = False
 ) -> str:
-    """The generation to go on with, or a new one. `rebuild`: what there is is removed and made anew."""
+    """The generation to continue with, or a new one. `rebuild`: everything is removed and made again."""
     if rebuild and _is_damaged(files, _job_file(job)):
-        files.remove(_job_file(job))  # without it, and with any checkpoint, nobody goes on but by rebuilding
+        files.remove(_job_file(job))  # without it, and with any checkpoint, only a rebuild can continue
     if rebuild or half_removed(files, job) is not None:
         _forget(files, checkpoint, job, tables)
     in_warehouse = generation_of(files, job)
     in_checkpoint = generation_through(checkpoint)
     if in_checkpoint is None and (in_warehouse is None or not _has_rows(files, tables, in_warehouse)):
-        # The warehouse is told first: a crash in between leaves a word without rows, which is taken up here.
+        # The warehouse is written first: a crash in between leaves a word without rows, which is used here.
         generation = in_warehouse or f"g{uuid.uuid4().hex[:10]}"
         files.write_text(_job_file(job), json.dumps({"generation": generation}))
         checkpoint.write_text(_CHECKPOINT_FILE, json.dumps({"generation": generation, "job": job}))
@@ -62,8 +62,8 @@ def begin_generation(
 
 
 def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable]) -> None:
-    """That it is to be is written down first: whoever comes after a crash would go on with half of the tables."""
-    # A checkpoint of which a crash has left a part may lack the word that says whose it is.
+    """The intention is recorded first: otherwise a run after a crash would continue with half of the tables."""
+    # A checkpoint that a crash has left in part may lack the word that identifies it.
     ours = half_removed(files, job) == checkpoint.root or checkpoint.read_text(_CHECKPOINT_FILE) is not None
     note = {"generation": generation_of(files, job) or "", _REMOVING: checkpoint.root if ours else ""}
     files.write_text(_job_file(job), json.dumps(note))

@@ -1,7 +1,6 @@
-"""Files of this computer, as the warehouse wants them: directly, since each question to Hadoop is one to Java.
+"""Files of this computer for the warehouse: directly, because each access through Hadoop is a call to Java.
 
-Hadoop keeps a checksum beside a file, `.NAME.crc`. It is no file of its own here: it is not counted, and goes with the
-file.
+Hadoop keeps a checksum beside a file, `.NAME.crc`. It is not counted as a file here, and is removed with the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run of a job at a time in a warehouse on a local disk: a lock that goes with the process that holds it."""
+"""One run of a job at a time in a warehouse on a local disk: a lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobRunsError(PipelineError):
 
 @contextmanager
 def job_lock(local_root: str | None, job: str) -> Iterator[None]:
-    """Held inside; raises `JobRunsError` if somebody else holds it. Elsewhere than on a local disk nothing is locked."""
+    """Held inside; raises `JobRunsError` if another run holds it. Without a local disk nothing is locked."""
     if local_root is None:
         yield
         return

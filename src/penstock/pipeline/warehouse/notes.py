@@ -1,4 +1,4 @@
-"""Small files of JSON that a warehouse keeps about its tables: one that cannot be understood is named, with what to do."""
+"""Small JSON files of a warehouse about its tables; an unreadable one is reported by name, with what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.pipeline.warehouse.files import Files
 
 
 def read_note(files: Files, path: str) -> dict[str, Any] | None:
-    """What a note says; None where there is none. Raises `PipelineError` for one that was cut short or overwritten."""
+    """The contents of a note; None if there is none. Raises `PipelineError` for one that is incomplete or overwritten."""
     text = files.read_text(path)
     if text is None:
         return None

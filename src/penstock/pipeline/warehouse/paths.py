@@ -1,17 +1,14 @@
-"""Where things are in a warehouse.
+"""The directories of a warehouse.
 
-<table>/gen=G/block=B/span=S/batch_id=N[/day=D]/*.parquet    a table filled by batches
-<table>/gen=G/day=D/*.parquet                                one whose days are replaced
-<table>/gen=G/through=N/*.parquet                            one that is replaced whole, as of batch N
-_staging/…                                                   what is being written, and what was taken out
-_swaps/…                                                     exchanges of directories that are not finished
-_state/<job>/<gen>/…                                         what a job remembers from batch to batch, and what it has written
-_jobs/<job>.json                                             which generation a job's tables are of
-_locks/<job>                                                 held while a job runs, on local disks
-_checkpoints/<job>                                           Spark's own, unless --checkpoint says otherwise
+<table>/gen=G/block=B/span=S/batch_id=N[/day=D]/*.parquet    a table filled by batches <table>/gen=G/day=D/*.parquet
+one whose days are replaced <table>/gen=G/through=N/*.parquet                            one that is replaced whole, as of
+batch N _staging/…                                                   what is being written, and what was taken out _swaps/…
+exchanges of directories that are not finished _state/<job>/<gen>/…                                         the memory of a
+job from batch to batch, and what it has written _jobs/<job>.json                                             the
+generation of a job's tables _locks/<job>                                                 held while a job runs, on local
+disks _checkpoints/<job>                                           Spark's own, unless --checkpoint names another
 
-DuckDB looks into directories whose names begin with a dot or an underscore too: nothing that is not finished may stand
-inside a table.
+DuckDB also reads directories whose names begin with a dot or an underscore: so nothing unfinished may be inside a table.
 """
 
 from __future__ import annotations
@@ -20,9 +17,9 @@ from datetime import date
 from typing import NamedTuple
 
 SPAN_BATCHES = 64
-"""Directories of so many batches are written anew as one when all of them are there."""
+"""Directories of so many batches are combined into one when all of them are there."""
 BLOCK_SPANS = 64
-"""And so many of those once more: at a batch a second an hour and eight minutes."""
+"""And so many of those again: at a batch a second an hour and eight minutes."""
 
 STAGING = "_staging"
 SWAPS = "_swaps"
@@ -41,33 +38,33 @@ class BatchPath(NamedTuple):
 
     @property
     def block_directory(self) -> str:
-        """What holds 4,096 batches."""
+        """The directory of 4,096 batches."""
         number = self.batch // (SPAN_BATCHES * BLOCK_SPANS)
         return f"{generation_directory(self.table, self.generation)}/block={number}"
 
     @property
     def span_directory(self) -> str:
-        """What holds 64 batches."""
+        """The directory of 64 batches."""
         return f"{self.block_directory}/span={self.batch // SPAN_BATCHES}"
 
     @property
     def directory(self) -> str:
-        """What holds the batch."""
+        """The directory of the batch."""
         return f"{self.span_directory}/batch_id={self.batch}"
 
 
 def generation_directory(table: str, generation: str) -> str:
-    """What holds all rows of a generation."""
+    """The directory of all rows of a generation."""
     return f"{table}/gen={generation}"
 
 
 def day_directory(table: str, generation: str, day: date) -> str:
-    """What holds a day of a table whose days are replaced."""
+    """The directory of a day of a table whose days are replaced."""
     return f"{generation_directory(table, generation)}/day={day.isoformat()}"
 
 
 def state_directory(job: str, generation: str) -> str:
-    """What a job remembers."""
+    """The directory of a job's memory."""
     return f"{STATE}/{job}/{generation}"
 
 

@@ -1,9 +1,9 @@
-"""Replacing a directory of a table by another one, so that a reader sees the one or the other.
+"""Replaces a directory of a table by another one, so that a reader sees one or the other.
 
-On Linux's own file systems the two change places in one step. Elsewhere the old one is renamed away and the new one takes
-its name: for that moment its rows are missing, never there twice. Object stores rename no directory at all: the old one
-is removed and the new one's files are moved there one by one. What is to be done is written down before, so that
-whoever comes after a crash finishes it.
+On Linux's own file systems the two are exchanged in one step. Elsewhere the old one is renamed away and the new one takes
+its name: for that moment its rows are missing, never duplicated. Object stores cannot rename a directory: the old one is
+removed and the new one's files are moved there one by one. The plan is recorded before, so that the next run after a crash
+completes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def staging_place(table: str, purpose: str) -> str:
 
 
 def swap(files: Files, staged: str, target: str) -> None:
-    """`staged` becomes `target`; what was there before is removed."""
+    """`staged` becomes `target`; the former target is removed."""
     if not files.renames_whole:
         note = _noted(files, staged, target)
         _move_over(files, note, staged, target)
@@ -56,19 +56,19 @@ def recover(files: Files, table: str) -> None:
 
 
 def abandon(files: Files, table: str) -> None:
-    """Before a table is removed: nobody is to bring back what was to be in it."""
+    """Before a table is removed: its planned contents must not be restored."""
     for note in _unfinished(files, table):
         files.remove(note)
     files.remove(f"{paths.STAGING}/{table}")
 
 
 def being_replaced(files: Files, table: str) -> list[str]:
-    """Directories that are being replaced, or were when somebody was killed: what is in them is not what it will be."""
+    """Directories that are being replaced, or were when a run was killed: their contents will change."""
     return [wanted["target"] for wanted in _unfinished(files, table).values()]
 
 
 def _unfinished(files: Files, table: str) -> dict[str, dict[str, Any]]:
-    """What notes about a table say, by the name of each."""
+    """The contents of the notes about a table, by the name of each."""
     found: dict[str, dict[str, Any]] = {}
     for note in files.files(paths.SWAPS):
         if not note.endswith(".json"):
@@ -80,7 +80,7 @@ def _unfinished(files: Files, table: str) -> dict[str, dict[str, Any]]:
 
 
 def _move_over(files: Files, note: str, staged: str, target: str, *, cleared: bool = False) -> None:
-    """File by file. `cleared`: what was there before is gone, and what is there now is already some of the new."""
+    """File by file. `cleared`: the former contents are gone, and the present ones are part of the new."""
     if not cleared:
         files.remove(target)
         files.write_text(note, json.dumps({"staged": staged, "target": target, "cleared": True}))

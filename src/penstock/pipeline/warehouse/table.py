@@ -1,6 +1,6 @@
-"""Tables of the warehouse as data: what each is for, what its columns mean, and how it is written.
+"""Tables of the warehouse as data: the purpose of each, the meaning of its columns, and how it is written.
 
-`penstock pipeline show` prints this, and Spark's schemas come from it, so neither can be wrong about the other.
+`penstock pipeline show` prints this, and Spark's schemas are made from it, so the two always agree.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ whole     all rows are replaced together
 """
 
 Ages = Literal["time", "numbers", "never"]
-"""Which rows are too old, where rows are to be kept for a time only.
+"""Which rows are too old, if rows are kept for a limited time.
 
-time      those before it, by the day, or by the column `time` where a table has no days
-numbers   of each partition what stands before the first row that is not: no row is missing between others
-never     none, because what comes later is added to them
+time      those before it, by the day, or by the column `time` if a table has no days numbers   of each partition those
+before the first row to keep: no row is missing between others never     none, because later rows are added to them
 """
 
 PLACE_COLUMNS = ("gen", "block", "span", "batch_id")
-"""Of tables that are filled by batches: which run of which batches a row came with. `gen` all tables have."""
+"""For tables that are filled by batches: the batch of a row. All tables have `gen`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class WarehouseTable:
         return tuple(column.name for column in self.columns)
 
     def file_schema(self) -> StructType:
-        """What stands in the files, as Spark's types."""
+        """The columns of the files, as Spark's types."""
         from pyspark.sql.types import StructField, StructType
 
         return StructType([StructField(column.name, _spark_type(column.kind)) for column in self.columns])

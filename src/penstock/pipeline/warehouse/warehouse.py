@@ -1,8 +1,8 @@
-"""The warehouse: adding a batch, replacing days or a whole table, and reading; each exact under a kill at any moment.
+"""The warehouse: adds a batch, replaces days or a whole table, and reads; each exact if it is killed at any moment.
 
-A batch is written to a hidden place and renamed to its own directory. One that is there already is left as it is: Spark
-repeats the batch that a crash cut short, with the same rows, and nothing is written twice. Object stores rename no directory
-in one step: there a batch is moved file by file, and counts when its mark, which is moved last, is there.
+A batch is written to a hidden place and renamed to its own directory. An existing directory stays unchanged: Spark repeats
+an interrupted batch with the same rows, and nothing is written twice. Object stores cannot rename a directory in one step:
+there a batch is moved file by file, and counts when its marker, which is moved last, is there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Warehouse:
         self.spark = spark
         self.files = files
         self.generation = generation
-        # Without it times have no zone for everybody but Spark.
+        # Without it only Spark would read the times with a zone.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     # -- tables filled by batches ----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Warehouse:
             self.write(table, rows, staged, parts)
         if self.files.renames_whole:
             return self.files.rename(staged, place.directory)
-        self.files.remove(place.directory)  # what a crash has left of it
+        self.files.remove(place.directory)  # left by a crash
         self.files.move_files(staged, place.directory)
         self.files.remove(staged)
         return True
@@ -109,7 +109,7 @@ class Warehouse:
     def replace_whole(
         self, table: WarehouseTable, rows: DataFrame, through: int, *, parts: int = 1, few: bool = False
     ) -> None:
-        """The rows take the place of all others; they are what batches up to `through` come to.
+        """The rows replace all others; they are the result of batches up to `through`.
 
         `few`: all of them fit into this process.
         """
@@ -156,10 +156,10 @@ class Warehouse:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def write(self, table: WarehouseTable, rows: DataFrame, directory: str, parts: int) -> None:
-        """Writes rows to a directory that no reader looks at yet."""
+        """Writes rows to a directory that no reader uses yet."""
         shaped = table.shaped(rows).coalesce(parts)
         writer = shaped.write.option("compression", _COMPRESSION).mode("overwrite")
-        if self.files.renames_whole:  # what is there whole needs no mark that it is
+        if self.files.renames_whole:  # complete rows need no marker
             writer = writer.option(_MARKING, "false")
         if table.by_day:
             writer = writer.partitionBy("day")

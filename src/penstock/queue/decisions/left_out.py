@@ -28,7 +28,7 @@ def check_left_out(count: int, left_out: LeftOut) -> None:
         or not 0 <= places[0] <= places[-1] < total
         or any(not 0 <= number < ELSEWHERE for _, number in left_out)
     ):
-        raise PenstockError(ErrorCode.BAD_REQUEST, "what was left out of the batch does not fit into it")
+        raise PenstockError(ErrorCode.BAD_REQUEST, "the list of left-out messages does not match the batch")
 
 
 def with_left_out(

@@ -93,4 +93,4 @@ def refuse_barred(name: str) -> PenstockError:
 
 def _check(ids: Sequence[bytes], one: Sequence[int], other: Sequence[int]) -> None:
     if not len(ids) == len(one) == len(other) or len(ids) > IDS_AT_ONCE:
-        raise PenstockError(ErrorCode.BAD_REQUEST, "ids and what is said of them do not match")
+        raise PenstockError(ErrorCode.BAD_REQUEST, "ids and their values do not match")

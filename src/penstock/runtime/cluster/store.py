@@ -99,7 +99,7 @@ async def _open(
 def telling_of_a_wait(url: str) -> Iterator[None]:
     """Says once, if what is done here takes longer than a moment, that it is the metadata that is waited for."""
     sentence = (
-        "the cluster's metadata at %s does not answer; this process goes on trying and begins when it does"
+        "the cluster's metadata at %s does not answer; this process continues to try, and starts when it does"
     )
     shown = without_password(url)
     timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, logger.warning, sentence, shown)

@@ -164,7 +164,7 @@ class _GreetingListener:
         )
         self._bad = BadConnections(logger)
         self._accepting = asyncio.create_task(self._accept(), name=f"listener of {service}")
-        # Not before it has ended, or the loop would look at a file that is another one by then.
+        # Not before it has ended, or the loop would use a file descriptor that is another file by then.
         self._accepting.add_done_callback(lambda _: listener.close())
 
     def close(self) -> None:

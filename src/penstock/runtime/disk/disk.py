@@ -149,7 +149,7 @@ class RealFile:
         while view:
             written = os.pwrite(self._descriptor, view, offset)
             if not written:
-                raise OSError(errno.EIO, "the file takes no more bytes")
+                raise OSError(errno.EIO, "no more bytes can be written to the file")
             offset += written
             view = view[written:]
         return offset

@@ -272,7 +272,7 @@ class RequestReader:
     def _check_version(self, version: str) -> None:
         self._old_version = version == "1.0"
         if version != "1.1" and not self._old_version:
-            self._refuse(400, "This server speaks HTTP/1.1 and HTTP/1.0.")
+            self._refuse(400, "This server supports HTTP/1.1 and HTTP/1.0.")
 
     def _check_coding(self, coding: str, length: str | None) -> None:
         if length is not None or self._old_version:

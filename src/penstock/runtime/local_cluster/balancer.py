@@ -53,7 +53,7 @@ def write_configuration(plan: ClusterPlan, place: Path, program: Path) -> Path:
     )
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "ALERT" in line]
-        raise BalancerRefusedError(f"HAProxy does not take {new}: {' | '.join(said)}")
+        raise BalancerRefusedError(f"HAProxy refuses {new}: {' | '.join(said)}")
     new.replace(file)
     return file
 

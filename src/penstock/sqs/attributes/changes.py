@@ -144,7 +144,7 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
             return parse_redrive_policy(text) if text else None
         case "RedriveAllowPolicy":
             return parse_redrive_allow_policy(text) if text else None
-        case _:  # KmsMasterKeyId: all others were looked at
+        case _:  # KmsMasterKeyId: all others were checked
             if len(text) > KEY_ID_CHARACTERS:
                 raise invalid_attribute_value(name)
             return text or None
@@ -185,7 +185,7 @@ def _with_one_encryption(changed: QueueAttributes, changes: Mapping[str, Any]) -
 
 
 def _checked_together(changed: QueueAttributes, given: Mapping[str, str]) -> QueueAttributes:
-    """What no attribute shows by itself."""
+    """Checks combinations of attributes."""
     if changed.fifo_throughput_limit == "perMessageGroupId" and changed.deduplication_scope != "messageGroup":
         blamed = "FifoThroughputLimit" if "FifoThroughputLimit" in given else "DeduplicationScope"
         raise invalid_attribute_value(

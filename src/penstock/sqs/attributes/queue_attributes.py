@@ -1,4 +1,4 @@
-"""The attributes of a queue: their names, ranges and defaults, and the typed value that holds them all.
+"""The attributes of a queue: their names, ranges and defaults, and the typed value of all of them.
 
 On the wire every value is text. `attribute_changes` reads those texts, `attribute_texts` writes them.
 """
@@ -47,7 +47,7 @@ def _number(setting: SettingRow, attribute: ExtendedAttribute) -> Number:
 
 
 def extended_fields(settings: QueueSettings) -> dict[str, Any]:
-    """What settings say, as fields of `QueueAttributes` and in the units of the attributes; not the order."""
+    """Settings as fields of `QueueAttributes` and in the units of the attributes, without the order."""
     return {
         attribute.field: value
         if value is None or attribute.scale == 1
@@ -78,7 +78,7 @@ else:
 
 
 class QueueAttributes(ExtendedAttributes, frozen=True, kw_only=True):
-    """Everything a queue can be told through SQS; seconds and bytes as the service counts them."""
+    """All attributes that can be set through SQS; seconds and bytes as in SQS."""
 
     visibility_timeout: int = 30
     delay_seconds: int = 0
@@ -97,7 +97,7 @@ class QueueAttributes(ExtendedAttributes, frozen=True, kw_only=True):
     deduplication_scope: DeduplicationScope = "queue"
     fifo_throughput_limit: ThroughputLimit = "perQueue"
     ordering: Ordering | None = None
-    """None: what the kind of queue says, `fifo` or `best-effort`."""
+    """None: the default of the kind of queue, `fifo` or `best-effort`."""
 
     @property
     def engine_ordering(self) -> Ordering:
@@ -106,7 +106,7 @@ class QueueAttributes(ExtendedAttributes, frozen=True, kw_only=True):
 
     @property
     def traits(self) -> QueueTraits:
-        """What a send must know of the queue."""
+        """The properties of the queue that a send needs."""
         return QueueTraits(self.fifo_queue, self.content_based_deduplication, self.maximum_message_size)
 
 
@@ -153,7 +153,7 @@ FIXED = tuple(name for name, (setting, _) in EXTENDED.items() if setting.row.fix
 
 
 def extended_settings(attributes: QueueAttributes) -> dict[str, Any]:
-    """The reverse of `extended_fields`: what attributes say, by the name of the setting and in the engine's units."""
+    """The reverse of `extended_fields`: attributes by the name of the setting and in the engine's units."""
     return {
         setting.name: value if value is None or attribute.scale == 1 else value * attribute.scale
         for setting, attribute in EXTENDED.values()
@@ -168,7 +168,7 @@ FIFO_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "DeduplicationScope": ("deduplication_scope", ("queue", "messageGroup")),
     "FifoThroughputLimit": ("fifo_throughput_limit", ("perQueue", "perMessageGroupId")),
 }
-"""Refused on standard queues with a sentence of their own."""
+"""Refused on standard queues, each with its own sentence."""
 TEXTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId")
 """Attributes that `""` removes."""
 READ_ONLY = (

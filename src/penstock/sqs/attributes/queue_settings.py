@@ -1,7 +1,7 @@
-"""SQS's queue attributes as the engine's settings, and back.
+"""Converts SQS's queue attributes to the engine's settings, and back.
 
-What the engine knows nothing of (policies, encryption, waits, deduplication by content) stays with the
-front end's metadata; what only the engine knows is kept as it is.
+Attributes that the engine does not have (policies, encryption, waits, deduplication by content) stay in the front end's
+metadata; settings that only the engine has are kept unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.sqs.attributes.queue_attributes import (
 from penstock.sqs.attributes.redrive import RECEIVE_COUNT_MAX, RedrivePolicy
 
 ENVELOPE_BYTES = 16 * KIBIBYTE
-"""What the engine may need for a message beyond what SQS counts: how attributes are written, and our own."""
+"""The bytes that the engine may need for a message in addition to SQS's size: the encoding of attributes, and our own."""
 
 
 def settings_of(
@@ -56,7 +56,7 @@ def attributes_of(
     size = settings.max_message_bytes
     if size == before.maximum_message_size + ENVELOPE_BYTES:
         size = before.maximum_message_size
-    fifo_queue = settings.fifo or before.fifo_queue  # order by time may stand on either kind of queue
+    fifo_queue = settings.fifo or before.fifo_queue  # either kind of queue may be ordered by time
     usual = "fifo" if fifo_queue else "best-effort"
     return msgspec.structs.replace(
         before,
@@ -82,4 +82,4 @@ ENGINE_FIELDS = frozenset(
         *(attribute.field for _, attribute in EXTENDED.values()),
     }
 )
-"""What the engine knows of a queue without any metadata."""
+"""The attributes that follow from the engine's settings without any metadata."""

@@ -1,4 +1,4 @@
-"""RedrivePolicy and RedriveAllowPolicy: where dead letters go, and who may send them here."""
+"""RedrivePolicy and RedriveAllowPolicy: where dead letters go, and which queues may send them here."""
 
 from __future__ import annotations
 

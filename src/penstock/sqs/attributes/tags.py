@@ -1,4 +1,4 @@
-"""Tags of queues: what TagQueue and UntagQueue make of those a queue has."""
+"""Tags of queues: the effect of TagQueue and UntagQueue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GetQueueAttributes' answer: the attributes of a queue as texts, those that were asked for."""
+"""GetQueueAttributes' answer: the requested attributes of a queue as texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.sqs.refusals import unknown_attribute
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue is and holds right now, which nobody can set."""
+    """The present properties and counts of a queue, which cannot be set."""
 
     arn: QueueArn
     created_s: int
@@ -87,7 +87,7 @@ _UNCHANGED = QueueAttributes()
 
 
 def _extended_texts(attributes: QueueAttributes, facts: QueueFacts) -> dict[str, str | None]:
-    """What SQS does not have, where it is not as if it were not there."""
+    """Attributes that SQS does not have, if they differ from their absence."""
     fields = {name: number.field for name, number in EXTENDED_NUMBERS.items()}
     fields |= {name: field for name, (field, _) in EXTENDED_CHOICES.items()}
     texts: dict[str, str | None] = {

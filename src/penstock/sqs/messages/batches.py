@@ -21,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 class CheckedBatch(NamedTuple):
-    """A batch of sends: what may go to the engine, by entry id and in order, and what failed before it."""
+    """A batch of sends: the messages for the engine, by entry id and in order, and the entries that failed before."""
 
     messages: list[tuple[str, OutgoingMessage]]
     failed: list[BatchResultErrorEntry]

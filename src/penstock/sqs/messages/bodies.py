@@ -1,6 +1,6 @@
-"""Bodies: the MD5 digests that SDKs compare with their own, also of typed attributes, and which characters may be in one.
+"""Bodies: the MD5 digests that SDKs compare with their own, also of typed attributes, and the allowed characters.
 
-The characters are those of XML 1.0, because the Query protocol has to carry them.
+The characters are those of XML 1.0, because the Query protocol must be able to return them.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _U_FFFF = "\uffff".encode()
 
 
 def is_allowed(text: bytes, *, escapes: bool = True) -> bool:
-    """Whether UTF-8 text holds only allowed characters; without `escapes` it came in JSON that had none.
+    """Whether UTF-8 text contains only allowed characters; without `escapes` it came in JSON that had none.
 
-    Deleting the allowed bytes and looking for a rest takes 1 µs a KiB here; a regular expression takes 9. JSON has no
-    other way to say a control character than an escape, and looking for those in all of a request takes 0.2.
-    UTF-8 cannot hold surrogates, so that of the characters above ASCII only two are left to look for.
+    Deleting the allowed bytes and checking for a rest takes 1 µs a KiB here; a regular expression takes 9. In JSON a
+    control character can only be an escape, and searching a whole request for escapes takes 0.2. UTF-8 cannot contain
+    surrogates, so only two of the characters above ASCII must be searched.
     """
     if escapes and text.translate(None, _ALLOWED):
         return False

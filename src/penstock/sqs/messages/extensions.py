@@ -1,7 +1,7 @@
-"""What Penstock adds to a message, reachable from any SDK: message attributes with reserved names.
+"""What Penstock adds to a message, usable from any SDK: message attributes with reserved names.
 
-They are ordinary attributes: stored, returned and part of the checksum, so that no SDK notices; an extended
-server also acts on them. In `strict` mode nothing looks at them.
+They are ordinary attributes: stored, returned and part of the checksum, so SDKs treat them as usual; an extended server
+also acts on them. In `strict` mode they are ignored.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TTL_SECONDS_MAX = limits.RETENTION_MS_MAX // limits.SECOND_MS
 
 
 class Extensions(NamedTuple):
-    """What a message asks for beyond SQS; None = the queue's default."""
+    """The options of a message beyond SQS; None = the queue's default."""
 
     priority: int | None = None
     time_to_live_ms: int | None = None
     timestamp_us: int | None = None
     """When its producer made it, for queues that go by that."""
     session: str | None = None
-    """Who numbers and stamps it, where one user is several producers."""
+    """The session that numbers and stamps it, if one user is several producers."""
 
 
 NO_EXTENSIONS = Extensions()

@@ -1,4 +1,4 @@
-"""Typed attributes of messages: what may be sent, what it weighs, and which of them a receiver asked for."""
+"""Typed attributes of messages: which are allowed, their size, and which of them a receiver requested."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _is_number(text: str) -> bool:
 
 
 def attributes_bytes(attributes: Attributes) -> int:
-    """What attributes add to the size of a message: name, type and value of each."""
+    """The size that attributes add to a message: name, type and value of each."""
     size = 0
     for name, value in attributes.items():
         content = (

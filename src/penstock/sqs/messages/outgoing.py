@@ -1,4 +1,4 @@
-"""One message on its way in: every check of a send, and what the engine and the answer need of it."""
+"""One message to be sent: every check, and the values that the engine and the answer need."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Sendable = SendMessageRequest | SendMessageBatchRequestEntry
 
 
 class QueueTraits(msgspec.Struct, frozen=True):
-    """What a send must know of its queue."""
+    """The properties of its queue that a send needs."""
 
     fifo: bool
     content_based_deduplication: bool
@@ -107,7 +107,7 @@ def check_message(
         and message.message_deduplication_id is None
         and not (traits.fifo or attributes or message.message_system_attributes or trace_header)
     ):
-        # Most messages are no more than a body: 3.6 µs a KiB, 4.1 with all questions asked one by one.
+        # Most messages have only a body: 3.6 µs a KiB, 4.1 with all checks one by one.
         return OutgoingMessage(body, size, {}, {}, None, None, None, extensions, body_md5(body), None, None)
     return OutgoingMessage(
         body,

@@ -1,8 +1,8 @@
-"""SQS's typed attributes as Penstock's plain ones, and back, without losing a byte.
+"""Converts SQS's typed attributes to Penstock's plain ones, and back, without losing a byte.
 
-A consumer of the native protocol sees natural values: texts, whole numbers and bytes under the names they
-were sent with. Types that a value does not show by itself (a label, a number that is not a plain integer)
-stand in one reserved attribute. Names that begin with `AWS.` cannot be sent through SQS, so ours use them.
+A consumer of the native protocol sees natural values: texts, whole numbers and bytes under the names with which they were
+sent. Types that do not follow from the value (a label, a number that is not a plain integer) are in one reserved
+attribute. Names that begin with `AWS.` cannot be sent through SQS, so ours use them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _decoder: msgspec.msgpack.Decoder[dict[str, Any]] = msgspec.msgpack.Decoder(dict
 
 
 class StoredAttributes(NamedTuple):
-    """What stands behind one message."""
+    """The stored attributes of one message."""
 
     attributes: dict[str, MessageAttributeValue]
     system: dict[str, str]
@@ -43,7 +43,7 @@ def encode_attributes(attributes: Mapping[str, MessageAttributeValue], system: M
         if value.data_type != _natural_type(scalar):
             types += (name, value.data_type)
     if types:
-        # Neither names nor types may hold a newline, so it can stand between them.
+        # Neither names nor types may contain a newline, so it can separate them.
         stored[DATA_TYPES] = "\n".join(types)
     for name, text in system.items():
         stored[PREFIX + name] = text
@@ -77,7 +77,7 @@ def _natural_type(value: Scalar) -> str:
 
 
 def decode_attributes(stored: bytes) -> StoredAttributes:
-    """The attributes of a stored message, whoever sent it; what is not one of ours is shown as text."""
+    """The attributes of a stored message from any sender; values that are not ours are shown as text."""
     if not stored:
         return StoredAttributes({}, {})
     try:
@@ -119,5 +119,5 @@ def _text(value: Any) -> str:
 
 
 def _unusual(value: Any) -> Any:
-    """What JSON has no word for; what an extension holds, and never where it is in memory."""
+    """Values that JSON cannot express; the contents of an extension type, never its memory address."""
     return value.data if isinstance(value, msgspec.msgpack.Ext) else repr(value)

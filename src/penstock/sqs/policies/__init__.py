@@ -1,1 +1,1 @@
-"""Policies: documents, patterns, conditions, and what they say of a request."""
+"""Policies: documents, patterns, conditions, and their evaluation for a request."""

@@ -1,7 +1,7 @@
-"""Conditions of policies: one operator, one key of the request, and the values it may or may not have.
+"""Conditions of policies: one operator, one key of the request, and the allowed or forbidden values.
 
-Values are read once, when the policy is parsed. A key that the request does not have fails a positive
-operator, satisfies a negated one, and satisfies any operator that ends in `IfExists`.
+Values are parsed once, with the policy. A key that the request does not have fails a positive operator, satisfies a
+negated one, and satisfies any operator that ends in `IfExists`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from penstock.sqs.policies.wildcard import ValueOf, matches, pattern_of, text_of
 
 Context = Mapping[str, Sequence[str]]
-"""What is known of a request: keys in lower case, each with the values it has."""
+"""The facts about a request: keys in lower case, each with its values."""
 Quantifier = Literal["one", "any", "all"]
 
 _FOR_ANY, _FOR_ALL, _IF_EXISTS = "ForAnyValue:", "ForAllValues:", "IfExists"
@@ -24,7 +24,7 @@ _NUMBER_CHARACTERS = 64
 
 
 class BadCondition(ValueError):
-    """A condition that no policy may hold."""
+    """A condition that is not allowed in policies."""
 
 
 class Operator(NamedTuple):
@@ -84,7 +84,7 @@ def _resolved(
 
 
 def values_in(context: Context) -> ValueOf:
-    """What a variable stands for: the value of a key that has exactly one."""
+    """The value of a variable: that of a key with exactly one value."""
 
     def value_of(name: str) -> str | None:
         present = context.get(name.lower(), ())

@@ -1,8 +1,8 @@
-"""What policies say of one request: explicitly denied, allowed, or nothing at all.
+"""The result of policies for one request: explicitly denied, allowed, or neither.
 
-An explicit denial wins over everything but the root of the queue's own account, which can never be locked
-out. Inside an account one permission is enough, the user's or the queue's; from another account both are
-needed. Naming an account in a queue's policy hands the decision to that account's own policies.
+An explicit denial takes precedence over everything except the root of the queue's own account, which can never be locked
+out. Inside an account one permission is enough, the user's or the queue's; from another account both are needed. A queue's
+policy that names an account leaves the decision to that account's own policies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.sqs.policies.wildcard import matches, pattern_of
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who makes a request; without an account it is nobody that is known."""
+    """The caller of a request; without an account it is unknown."""
 
     account: str | None = None
     arn: str | None = None
@@ -34,7 +34,7 @@ ANONYMOUS = Caller()
 
 
 class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One question: may this caller do this to that?"""
+    """One question: may this caller do this with that queue?"""
 
     caller: Caller
     action: str
@@ -47,7 +47,7 @@ class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(NamedTuple):
-    """What a list of policies says."""
+    """The result of a list of policies."""
 
     denied: bool
     allowed: bool
@@ -74,7 +74,7 @@ def is_allowed(request: AccessRequest, identity: Sequence[Policy], queue: Policy
 
 
 def verdict(policies: Iterable[Policy], request: AccessRequest) -> Verdict:
-    """What all statements of some policies say together."""
+    """The combined result of all statements of some policies."""
     denied = allowed = delegated = False
     names = _action_names(request.action)
     for policy in policies:
@@ -132,7 +132,7 @@ def _principal_matches(statement: Statement, caller: Caller) -> tuple[bool, bool
     through_account = caller.account in principals
     itself = direct or (through_account and caller.root)
     if statement.not_principals:
-        # Beside a user whom a denial spares stands its account, as AWS asks for: that spares no other user of the account.
+        # A denial that excepts a user also names its account, as AWS requires: this excepts no other user of the account.
         spared = direct or through_account if statement.allow else itself
         return not spared, False
     return itself, through_account

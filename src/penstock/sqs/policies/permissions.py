@@ -26,7 +26,7 @@ GRANTABLE = frozenset(
         "SendMessage",
     }
 )
-"""What can be granted; the single form covers its batch form."""
+"""The actions that can be granted; the single form covers its batch form."""
 OWNER_ONLY = frozenset(
     name for name, action in ACTIONS.items() if name not in GRANTABLE and action.single_form is None
 )

@@ -1,7 +1,7 @@
-"""Policy documents: JSON into statements that can be evaluated, within the bounds the service sets.
+"""Policy documents: JSON into statements that can be evaluated, within the limits of SQS.
 
-A queue's policy says who may do what with that queue; a user's policy says what that user may do and names no
-principals. What a document means for a request is `policy_evaluation`'s.
+A queue's policy says which callers may do what with that queue; a user's policy says what that user may do and names no
+principals. `policies/evaluation.py` evaluates them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A whole document, and the text it came from."""
+    """A whole document, and its original text."""
 
     text: str
     statements: tuple[Statement, ...]
@@ -104,8 +104,9 @@ def parse_queue_policy(text: str) -> Policy:
 
 
 def parse_new_queue_policy(text: str) -> Policy:
-    """The same when it is set. No user has a `*` or `?` in its name, and none is a wildcard here: a denial for `user/*` would deny
-    nobody, so it is refused, as AWS does. Queues that have such a policy already keep it."""
+    """The same when it is set. User names contain no `*` or `?`, and these are no wildcards here: a denial for `user/*` would
+    deny no user, so it is refused, as in AWS. Queues that have such a policy already keep it.
+    """
     policy = parse_queue_policy(text)
     for statement in policy.statements:
         if any(

@@ -1,8 +1,8 @@
-"""Patterns with `*` and `?`, as policies use them, and the variables that may stand in them.
+"""Patterns with `*` and `?` in policies, and the variables in them.
 
-A pattern is a text in which two characters that no policy may hold stand for the wildcards. So a variable's
-value can be put in afterwards and is never taken for a wildcard. Matching is linear, and with `*` and `?` together
-it takes one operation on a bit set of the text for each character of the pattern.
+A pattern is a text in which two characters that no policy may contain represent the wildcards. So a variable's value can
+be inserted later and is never taken for a wildcard. Matching is linear; with `*` and `?` together it takes one operation
+on a bit set of the text for each character of the pattern.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def has_variables(text: str) -> bool:
 
 
 def pattern_of(text: str, value_of: ValueOf | None = None) -> str | None:
-    """The pattern a text stands for; None when it needs a variable that has no value.
+    """The pattern of a text; None when it needs a variable that has no value.
 
-    Without `value_of` variables are plain text, as in policies older than variables are.
+    Without `value_of` variables are plain text, as in policies older than variables.
     """
     return _replaced(_VARIABLE_OR_WILDCARD, text, value_of)
 
@@ -108,10 +108,10 @@ def _matches_anywhere(pattern: str, text: str) -> bool:
 class _Places:
     """Finds pieces with `?` in a text.
 
-    A set of places in the text is one integer, with a bit for each place. A character of a piece leaves those places
-    at which the text has it: a piece costs one operation on such integers for each of its characters, where trying
-    it at each place costs its length times that of the text (a pattern of 7,000 and a text of 30,000 characters:
-    12 s, now 20 ms).
+    A set of positions in the text is one integer, with a bit for each position. A character of a piece keeps the positions
+    at which the text has it. So a piece costs one operation on such integers for each of its characters; trying it at each
+    position would cost its length times that of the text (a pattern of 7,000 and a text of 30,000 characters: 12 s, now 20
+    ms).
     """
 
     def __init__(self, text: str) -> None:

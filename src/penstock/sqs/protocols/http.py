@@ -1,6 +1,6 @@
-"""One HTTP request and one HTTP answer as plain values; parsing and writing them is the front end's.
+"""One HTTP request and one HTTP answer as plain values; the front end parses and writes them.
 
-Header values are the wire's bytes read as Latin-1, so that a signature is computed over what was sent.
+Header values are the wire's bytes read as Latin-1, so that a signature is computed over the bytes that were sent.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """Who sent a request, as the connection tells."""
+    """The sender of a request, from its connection."""
 
     address: str
-    """The client's IP address; an IPv4 address is written as one, also where it came in over IPv6."""
+    """The client's IP address; an IPv4 address is written as one, also if it came over IPv6."""
     secure: bool
     """Whether the connection is encrypted."""
 

@@ -1,7 +1,7 @@
 """AWS JSON 1.0: request bodies into typed parameters, results and errors into answer bodies.
 
-Members nobody knows are ignored and `null` means absent. A wrong type or broken JSON is a
-SerializationException, whatever is wrong with it; values out of range are not looked at here.
+Unknown members are ignored and `null` means absent. A wrong type or broken JSON is a SerializationException in every case;
+the range of values is not checked here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def decode_parameters(action: Action, body: bytes) -> Request:
     try:
         return _DECODE[action.name](body or b"{}")
     except msgspec.ValidationError as error:
-        # Only this slow path knows that null means absent: nobody who is in a hurry sends nulls.
+        # Only this slow path accepts null as absent: fast clients send no nulls.
         if b"null" not in body:
             raise malformed(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -55,8 +55,8 @@ def decode_parameters(action: Action, body: bytes) -> Request:
 def _has_many_objects(body: bytes) -> bool:
     """Whether there are more objects than any request needs.
 
-    JSON within a text does not count: its braces stand before an escaped quotation mark, as a rule. Only where many stand
-    before something else all texts are taken out, which takes up to 0.1 s for a MiB.
+    JSON within a text does not count: its braces usually follow an escaped quotation mark. Only if there are many other
+    braces all texts are removed first, which takes up to 0.1 s for a MiB.
     """
     if body.count(b"{") - body.count(b'{\\"') <= OBJECTS:
         return False
@@ -96,5 +96,5 @@ def encode_error(error: SqsError) -> bytes:
 
 
 def query_error_header(error: SqsError) -> tuple[str, str]:
-    """What makes SDKs report the code of the Query protocol that old programs compare with."""
+    """The header from which SDKs take the code of the Query protocol, with which old programs compare."""
     return ("x-amzn-query-error", f"{error.query_code};{error.fault}")

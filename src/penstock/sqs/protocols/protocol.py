@@ -1,4 +1,4 @@
-"""Which of the wire protocols a request speaks, and whole answers in it."""
+"""The wire protocol of a request, and complete answers in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Protocol(Enum):
     QUERY = "query"
     """A form or query string in, XML out."""
     QUERY_JSON = "query-json"
-    """A query string in, the XML's structure as JSON out: what a GET with `Accept: application/json` gets."""
+    """A query string in, the XML's structure as JSON out: for a GET with `Accept: application/json`."""
     NONE = "none"
     """No action was asked for in any way."""
 

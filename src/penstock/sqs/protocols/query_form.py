@@ -1,7 +1,7 @@
 """Form bodies and query strings as a tree: `Attribute.2.Name=x` is the leaf Attribute → 2 → Name.
 
-Only structure is read here, with bounds on everything a sender can make large; what the names mean is
-`query_protocol`'s.
+Only the structure is parsed here, with limits on everything that a sender can make large; `query_protocol` knows the
+meaning of the names.
 """
 
 from __future__ import annotations

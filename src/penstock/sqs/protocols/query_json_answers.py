@@ -1,7 +1,7 @@
-"""What a Query GET with `Accept: application/json` gets: the structure of the XML answer, written as JSON.
+"""The answer to a Query GET with `Accept: application/json`: the structure of the XML answer, written as JSON.
 
-Members keep the names of the service's own model (a few start in lower case), maps are lists of names and
-values as in the XML, and a member without a value is `null`, as the service writes it.
+Members keep the names of the service's own model (a few start in lower case), maps are lists of names and values as in the
+XML, and a member without a value is `null`, as in SQS.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The Query protocol's requests: a tree of parameters into the same typed values that JSON gives.
+"""The Query protocol's requests: a tree of parameters into the same typed values as JSON.
 
-How each member is read follows from its type and from one table of the names that differ; the plan for every
-action is made once, at import. Absent, bare and empty lists are all the same: empty.
+How each member is read follows from its type and from one table of exceptional names; the plan for every action is made
+once, at import. Absent, bare and empty lists are all the same: empty.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ QUERY_NAMES: dict[str, str] = {
     "AWSAccountIds": "AWSAccountId",
     "Actions": "ActionName",
 }
-"""Member names whose Query name is another: lists and maps are named by one of their elements."""
+"""Members with another name in Query: lists and maps are named after one of their elements."""
 
 _KEY_NAMES = {"tags": "Key", "Tags": "Key"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
@@ -44,7 +44,7 @@ Reader = Callable[[str, Node], Any]
 
 
 class _Member(NamedTuple):
-    """One field of a shape: the names it may have in a form, and how its value is read there."""
+    """One field of a shape: its possible names in a form, and how its value is read."""
 
     field: str
     names: tuple[str, ...]

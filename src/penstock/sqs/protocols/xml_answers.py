@@ -1,7 +1,7 @@
-"""The Query protocol's answers: results and errors as XML, element by element as the service writes them.
+"""The Query protocol's answers: results and errors as XML, element by element as in SQS.
 
-Lists and maps are flat: repeated elements without a wrapper. Characters that XML cannot carry become U+FFFD;
-a carriage return is written as a reference, or a parser would turn it into a newline and break checksums.
+Lists and maps are flat: repeated elements without a wrapper. Characters that XML cannot carry become U+FFFD; a carriage
+return is written as a reference, or a parser would turn it into a newline and break checksums.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def escape(text: str) -> str:
-    """Text as element content. The look at all bytes first is what keeps it at 2 µs a KiB, not 9."""
+    """Text as element content. The first check of all bytes keeps it at 2 µs a KiB, not 9."""
     if not is_allowed(text.encode()):
         text = _FORBIDDEN.sub("\ufffd", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;")
@@ -111,7 +111,7 @@ def _text(value: Any) -> str:
 
 @cache
 def _elements(shape: type[msgspec.Struct]) -> list[tuple[str, str, bool]]:
-    """Of each field its name, that of its element, and whether the latter stands in the table above."""
+    """The name of each field, the name of its element, and whether the latter is in the table above."""
     return [
         (
             field.name,

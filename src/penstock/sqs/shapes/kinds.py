@@ -11,14 +11,14 @@ Integer = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """What an action takes; members nobody knows are ignored."""
+    """The input of an action; unknown members are ignored."""
 
 
 class QueueRequest(Request, frozen=True, kw_only=True):
-    """What an action on one queue takes; the address of the request may stand in for `QueueUrl`."""
+    """The input of an action on one queue; the address of the request may replace `QueueUrl`."""
 
     queue_url: str = ""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", omit_defaults=True):
-    """What an action gives; members that are empty are left out. The order is that of the XML elements."""
+    """The output of an action; empty members are left out. The order is that of the XML elements."""

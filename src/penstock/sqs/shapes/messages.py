@@ -39,7 +39,7 @@ class SendMessageResult(Result, frozen=True, kw_only=True):
 
 
 class ReceiveMessageRequest(QueueRequest, frozen=True, kw_only=True):
-    """ReceiveMessage; `AttributeNames` is the old name of `MessageSystemAttributeNames`, both count."""
+    """ReceiveMessage; `AttributeNames` is the old name of `MessageSystemAttributeNames`, and both are used."""
 
     attribute_names: list[str] = field(default_factory=list)
     message_system_attribute_names: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Message(Result, frozen=True, kw_only=True):
 
     message_id: str
     receipt_handle: str | None = None
-    """None where it was only looked at."""
+    """None if it was only peeked at."""
     md5_of_body: str = field(name="MD5OfBody")
     body: str
     attributes: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""What a request says of its own signature: an `Authorization` header, or parameters of a presigned URL.
+"""The signature of a request: an `Authorization` header, or parameters of a presigned URL.
 
-Nothing here is believed; it is only taken apart. What cannot be taken apart is refused with a sentence that
-says what is missing, because people write signers by hand.
+It is only parsed here, not verified. If it cannot be parsed, the error says what is missing, because people write signers
+by hand.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PRESIGNED = (
 
 
 class Scope(NamedTuple):
-    """Whose key, and the day, region and headers it signed for."""
+    """The key, and the day, region and headers that were signed."""
 
     access_key: str
     day: str
@@ -49,7 +49,7 @@ class Scope(NamedTuple):
 
 
 class Authorization(msgspec.Struct, frozen=True):
-    """A signature and everything it was made for."""
+    """A signature and everything that it covers."""
 
     scope: Scope
     signature: str
@@ -134,7 +134,7 @@ def _read_scope(start: str) -> Scope:
             )
         if (
             name in parts or name == "Signature"
-        ):  # two headers arrive as one, and nobody says which of them counts
+        ):  # two headers arrive as one, and it is ambiguous which one is valid
             raise incomplete(f"Authorization header has '{name[:64]}' more than once.")
         parts[name] = value
     for name in ("Credential", "SignedHeaders"):
@@ -235,7 +235,7 @@ def _epoch_s(timestamp: str) -> int:
 
 @lru_cache(maxsize=512)
 def seconds_of(timestamp: str) -> int | None:
-    """The time that a timestamp of 16 characters tells, if it tells one; requests of one second share theirs."""
+    """The time in a timestamp of 16 characters, if it is valid; requests of one second share theirs."""
     if not _TIMESTAMP.fullmatch(timestamp):
         return None
     try:

@@ -1,7 +1,7 @@
-"""The canonical form of a request: what Signature Version 4 signs.
+"""The canonical form of a request: the text that Signature Version 4 signs.
 
-Both sides build it from what they see, so that everything signed is known to have arrived unchanged. The
-payload's digest is always ours, never what a header claims.
+Both sides build it from what they see, so everything signed has arrived unchanged. The payload's digest is always computed
+here, never taken from a header.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 
 
 def canonical_requests(request: HttpRequest, signed_headers: tuple[str, ...]) -> list[bytes]:
-    """The canonical forms that may have been signed; none when a header said to be signed did not arrive."""
+    """The canonical forms that may have been signed; none when a header in the list of signed ones did not arrive."""
     headers = request.headers
     lines = [""]
     for name in signed_headers:
@@ -37,7 +37,7 @@ def canonical_requests(request: HttpRequest, signed_headers: tuple[str, ...]) ->
 
 
 def canonical_path(path: str) -> str:
-    """The path without dot segments, encoded once more, as every service but S3 does."""
+    """The path without dot segments, encoded twice, as for every service except S3."""
     if _PLAIN_PATH.fullmatch(path):
         return path
     kept: list[str] = []
@@ -53,8 +53,8 @@ def canonical_path(path: str) -> str:
 def canonical_queries(query: str) -> list[str]:
     """The parameters sorted, without the signature itself: encoded in one way, and, when that differs, as sent.
 
-    Some signers sign the text that they send, with `+` for a space or small letters in its escapes. What they
-    sign is what arrived, so it is as good.
+    Some signers sign the text that they send, with `+` for a space or small letters in its escapes. They sign what
+    arrived, so this is accepted too.
     """
     if not query:
         return [""]

@@ -1,7 +1,7 @@
-"""A signer that was right before: all of its signatures that stays the same for a day, worked out once.
+"""A signer that was right before: the part of its signatures that stays the same for a day, computed once.
 
-A client sends the same `Authorization` header all day but for the signature at its end. Whatever is unusual about a
-request is left to `signature.py`, which also finds the words for what is wrong: here the answer is only yes or no.
+A client sends the same `Authorization` header all day except for the signature at its end. Unusual requests are left to
+`signature.py`, which also explains what is wrong: here the answer is only yes or no.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def is_usual(header: str, scope: Scope) -> bool:
 
 
 class _Prepared(NamedTuple):
-    """Requests of one second, action and place: all that their signatures have in common."""
+    """Requests of one second, action and queue: the common part of their signatures."""
 
     signed_at_s: int
     canonical: Hash
     """The canonical request up to the digest of its body."""
     text: Hash
-    """What is signed up to the digest of the canonical request."""
+    """The signed text up to the digest of the canonical request."""
 
 
 class KnownSigner:
-    """One key, day, region and list of signed headers; a KiB takes 18 % less time than without what is remembered."""
+    """One key, day, region and list of signed headers; a KiB takes 18 % less time than without the memory."""
 
     __slots__ = ("_day", "_headers", "_key", "_prepared", "_scope", "_signs_target", "_values_of")
 
@@ -61,7 +61,7 @@ class KnownSigner:
         self._prepared: dict[tuple[tuple[str, ...], str, str, str], _Prepared] = {}
 
     def has_signed(self, request: HttpRequest, header: str, now_s: int) -> bool:
-        """Whether the request is surely signed, lately, and arrived as it was; no means that it must be looked at."""
+        """Whether the request is certainly signed, recent and unchanged; False means that `signature.py` must check it."""
         headers = request.headers
         if (
             request.query

@@ -1,7 +1,7 @@
 """Signature Version 4: whether a request was signed with a secret, and when.
 
-Payloads are always part of the signature: `UNSIGNED-PAYLOAD` and chunk signatures, which only storage services
-take, are refused. Looking up the secret of an access key is the caller's; so is the clock.
+Payloads are always part of the signature: `UNSIGNED-PAYLOAD` and chunk signatures, which only storage services accept, are
+refused. The caller provides the secret of an access key and the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MISMATCH = (
 
 
 def invalid_access_key() -> SqsError:
-    """The refusal of an access key that nobody has."""
+    """The error for an access key that does not exist."""
     return SqsError(
         ErrorKind.INVALID_CLIENT_TOKEN_ID, "The security token included in the request is invalid."
     )

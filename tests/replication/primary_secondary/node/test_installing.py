@@ -273,7 +273,7 @@ def test_a_state_that_cannot_be_read_stops_this_replica_and_nothing_else(
         for _ in range(600):
             step(cluster)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("stopped following partition 1 of 'q': the state that came cannot be read (")
+    assert said.startswith("stopped following partition 1 of 'q': the received state cannot be read (")
     assert messages_of(c) == EARLY
     assert "c" not in cluster.entry().in_sync
     assert isinstance(cluster.ask(messages.Send(1, 3, 1), encode_parts([b"x"])), messages.SendResult)

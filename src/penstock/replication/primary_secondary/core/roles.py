@@ -36,14 +36,14 @@ class Event(StrEnum):
     # the newest entry of the layout, as this node sees it
     FOREIGN = "the data here is of another queue"
     OUTDATED = "the entry is of an earlier epoch"
-    LEFT_OUT = "named no more"
+    LEFT_OUT = "no longer named"
     TO_DROP = "told to drop it"
     CONFIRMED = "the same epoch"
     ELECTED = "named the primary"
     NAMED = "named a replica"
     GONE = "the entry is gone"
     # what a node receives and finds
-    SUPERSEDED = "a later epoch is heard of"
+    SUPERSEDED = "a later epoch is known"
     LEASE_LOST = "the lease is lost"
     DAMAGED = "damage is found"
     # what a primary may do now
@@ -55,18 +55,18 @@ class Event(StrEnum):
 class Step(StrEnum):
     """A step that an event causes."""
 
-    REFUSE = "say that the entry is not acted upon"
-    STAND_DOWN = "lead it no more, and follow"
-    HOLD_BACK = "serve it no more, until the layout tells of its epoch again"
-    UPDATE = "take in what the entry says"
+    REFUSE = "report that the entry is not applied"
+    STAND_DOWN = "stop leading it, and follow"
+    HOLD_BACK = "stop serving it, until the layout names its epoch again"
+    UPDATE = "apply the entry"
     LEAD = "begin the epoch"
     FOLLOW = "hold it, and follow its primary"
-    UNFOLLOW = "follow it no more"
+    UNFOLLOW = "stop following it"
     DROP = "remove everything of it"
     OPEN = "serve clients"
     TURN_AWAY = "send clients elsewhere"
-    DRAIN = "send on what has to leave"
-    STOP_DRAINING = "send nothing on"
+    DRAIN = "move the messages that must leave"
+    STOP_DRAINING = "move nothing"
 
 
 class Row(NamedTuple):

@@ -87,7 +87,7 @@ class Dispatch:
             return
         except msgspec.DecodeError as error:
             raise PenstockError(
-                ErrorCode.BAD_FRAME, f"node {node} says what is no message: {error}"
+                ErrorCode.BAD_FRAME, f"node {node} sent an invalid message: {error}"
             ) from None
         stalled = self._stalled.get(node)
         if stalled is not None and isinstance(message, FromPrimary):

@@ -185,5 +185,5 @@ def _why(event: Event, entry: PartitionEntry) -> str:
     if event is Event.FOREIGN:
         return "its entry is of another queue"
     if event in (Event.LEFT_OUT, Event.TO_DROP):
-        return "this node holds it no more"
+        return "this node no longer holds it"
     return f"epoch {entry.epoch} has begun, led by {entry.primary}"

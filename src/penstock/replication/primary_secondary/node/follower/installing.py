@@ -142,7 +142,7 @@ class Installer:
         except TooOldError as error:
             self._give_up(installation, error.message)
         except (msgspec.DecodeError, ValueError) as error:
-            self._give_up(installation, f"the state that came cannot be read ({error}); please report it")
+            self._give_up(installation, f"the received state cannot be read ({error}); please report it")
         return built
 
     def _remove(self, installation: Installation) -> None:
