@@ -34,7 +34,7 @@ LOOKED_AT = (
         "ordering",
         "model",
     ),
-    *("usage", "metadata/election.py"),
+    *("usage", "metadata/election.py", "wire/fair_turns.py"),
 )
 ROOM_ONLY = {("queue.state.producers", "PRODUCER_BATCHES_REMEMBERED")}
 """Modules that make room for the value of production; smaller values use less of that room."""

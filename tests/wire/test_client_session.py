@@ -83,9 +83,12 @@ class Server:
         self.gone: list[int] = []
         self.complaints: list[str] = []
         self.timers = Timers()
+        self.us = 0
+        self.cost_us: dict[int, int] = {}
+        """Of a request, by its id; others take 10 µs."""
         terms = SessionTerms(max_connections, write_buffer_bytes=1_000, hello_timeout_seconds=5.0)
         self.sessions: ClientSessions[Socket] = ClientSessions(
-            terms, self.timers.later, self._complain, lambda: b""
+            terms, self.timers.later, self._complain, lambda: b"", self.now_us
         )
         self.sessions.start(self)
 
@@ -108,7 +111,12 @@ class Server:
         self.gone.append(connection)
 
     def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
-        self.heard += [(connection, frame.request_id) for frame in frames]
+        for frame in frames:
+            self.heard.append((connection, frame.request_id))
+            self.us += self.cost_us.get(frame.request_id, 10)
+
+    def now_us(self) -> int:
+        return self.us
 
 
 def _ping(number: int) -> bytes:
@@ -217,3 +225,82 @@ def test_nothing_is_taken_once_the_server_stops() -> None:
     server.sessions.stop()
     socket.session.arrived(_ping(1))
     assert (server.heard, socket.reads) == ([], False)
+
+
+EXPENSIVE = 7
+"""The id of requests that take 20 ms each."""
+
+
+def _expensive_server() -> Server:
+    server = Server(max_connections=10)
+    server.cost_us[EXPENSIVE] = 20_000
+    return server
+
+
+def test_many_expensive_requests_of_one_client_do_not_hold_up_another() -> None:
+    server = _expensive_server()
+    greedy, modest = server.open("greedy"), server.open("modest")
+    greedy.session.arrived(_ping(EXPENSIVE) * 100)
+    assert server.heard == [(1, EXPENSIVE)]  # the turn is over
+    modest.session.arrived(_ping(1))
+    server.timers.passes(0)
+    assert server.heard[1] == (2, 1)
+    for number in range(2, 6):
+        modest.session.arrived(_ping(number))
+        server.timers.passes(0)
+    assert [heard for heard in server.heard if heard[0] == 2] == [(2, number) for number in range(1, 6)]
+    assert len(server.heard) < 15
+
+
+def test_short_requests_are_handled_in_one_turn_and_in_their_order() -> None:
+    server = Server()
+    socket = server.open()
+    socket.session.arrived(b"".join(_ping(number) for number in range(1, 401)))
+    assert server.heard == [(1, number) for number in range(1, 401)]
+    assert socket.reads
+
+
+def test_a_client_with_requests_that_wait_is_not_read_from_until_they_are_handled() -> None:
+    server = _expensive_server()
+    socket = server.open()
+    socket.session.arrived(_ping(EXPENSIVE) + _ping(EXPENSIVE) + _ping(1))
+    assert not socket.reads
+    server.timers.passes(0)
+    server.timers.passes(0)
+    assert (server.heard, socket.reads) == ([(1, EXPENSIVE), (1, EXPENSIVE), (1, 1)], True)
+
+
+def test_requests_are_not_begun_while_their_answers_cannot_leave() -> None:
+    server = _expensive_server()
+    socket = server.open()
+    socket.session.arrived(_ping(EXPENSIVE) * 3)
+    socket.session.behind()
+    server.timers.passes(0)
+    assert len(server.heard) == 1
+    socket.session.caught_up()
+    assert (len(server.heard), socket.reads) == (2, False)
+    server.timers.passes(0)
+    assert (len(server.heard), socket.reads) == (3, True)
+
+
+def test_what_a_client_asked_for_is_dropped_when_it_is_gone() -> None:
+    server = _expensive_server()
+    socket = server.open()
+    socket.session.arrived(_ping(EXPENSIVE) * 3)
+    socket.session.lost()
+    for _ in range(5):
+        server.timers.passes(0)
+    assert len(server.heard) == 1
+
+
+def test_requests_wait_while_the_node_is_congested() -> None:
+    server = _expensive_server()
+    socket = server.open()
+    socket.session.arrived(_ping(EXPENSIVE) * 2)
+    server.congested = True
+    server.timers.passes(0)
+    assert len(server.heard) == 1
+    server.congested = False
+    server.sessions.congestion_changed(False)
+    server.timers.passes(0)
+    assert len(server.heard) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
 from math import ceil
 from typing import Protocol
 
@@ -43,6 +44,9 @@ class Driver(Protocol):
 
     def wake(self) -> None:
         """Takes a turn soon."""
+
+    def later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        """Does something later, if the process still lives."""
 
     def came(self, requests: int) -> None:
         """So many requests came."""
@@ -97,8 +101,9 @@ class ClientPort:
     def __init__(self, driver: Driver, schedule: Times, handle: Callable[[int, Frame, Node], None]) -> None:
         """`handle` hands a frame of a connection to the node."""
         self.is_open = True
+        # No time passes within a turn here: each look at the clock takes a microsecond, so that turns end.
         self.sessions: ClientSessions[SimulatedSocket] = ClientSessions(
-            _TERMS, self._later, _ignored, lambda: b""
+            _TERMS, self._later, _ignored, lambda: b"", count().__next__
         )
         self._driver = driver
         self._schedule = schedule
@@ -162,7 +167,7 @@ class ClientPort:
 
     def _later(self, seconds: float, call: Callable[[], None]) -> Cancellable:
         later = Cancellable(call)
-        self._schedule.after(ceil(1000 * seconds), lambda: later.run() if self.is_open else None)
+        self._driver.later(ceil(1000 * seconds), lambda: later.run() if self.is_open else None)
         return later
 
     # -- what sessions hand on -------------------------------------------------------------------------------

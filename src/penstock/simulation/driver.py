@@ -137,7 +137,7 @@ class SimulatedDriver:
         """Pumps once, after everything that arrived in this turn."""
         if not self._pump_is_due:
             self._pump_is_due = True
-            self._later(self._random.choice(_PUMP_DELAY_MS), self._pump)
+            self.later(self._random.choice(_PUMP_DELAY_MS), self._pump)
 
     @property
     def congested(self) -> bool:
@@ -174,7 +174,7 @@ class SimulatedDriver:
 
     # -- the pump --------------------------------------------------------------------------------------------
 
-    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
+    def later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """Plans something that this process will do, if it still lives."""
         self._schedule.after(delay_ms, partial(self._host.do, partial(self._unless_ended, call)))
 
@@ -228,7 +228,7 @@ class SimulatedDriver:
     def set_timer(self, delay_ms: int) -> None:
         """See `Hands`."""
         self._timer_number = number = self._timer_number + 1
-        self._later(delay_ms, lambda: self._timer_fired(number))
+        self.later(delay_ms, lambda: self._timer_fired(number))
 
     def _timer_fired(self, number: int) -> None:
         if self._timer_number == number:
@@ -242,11 +242,11 @@ class SimulatedDriver:
             return True
         self._flush, self._flush_has_run = flush, False
         if self._host.trap == "in a flush":
-            self._later(0, lambda: self._host.crash(power=True))
+            self.later(0, lambda: self._host.crash(power=True))
             return False
         run_ms, end_ms = self._moments(self._host.pace.flush_ms)
-        self._later(run_ms, lambda: self._run_flush(flush))
-        self._later(end_ms, lambda: self._flush_ended(flush))
+        self.later(run_ms, lambda: self._run_flush(flush))
+        self.later(end_ms, lambda: self._flush_ended(flush))
         return False
 
     def run_job(self, job: Job) -> None:
@@ -273,11 +273,11 @@ class SimulatedDriver:
             self._job = job = self._jobs.popleft()
             self._job_has_run = False
             if self._host.trap == "in a job" and not isinstance(job, ReadJob):
-                self._later(0, lambda: self._host.crash(power=True))
+                self.later(0, lambda: self._host.crash(power=True))
                 return
             run_ms, end_ms = self._moments(self._host.pace.job_ms)
-            self._later(run_ms, lambda: self._run_job(job))
-            self._later(end_ms, lambda: self._job_ended(job))
+            self.later(run_ms, lambda: self._run_job(job))
+            self.later(end_ms, lambda: self._job_ended(job))
 
     def _run_job(self, job: Job) -> None:
         if job is self._job and not self._job_has_run:

@@ -7,11 +7,13 @@ simulated network, carry this out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.fair_turns import FairTurns
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.later import Later, Timer
@@ -55,6 +57,7 @@ class Sessions(Protocol[Socket]):
     complain: Complain
     held: dict[ClientSession[Socket], None]
     strangers: Strangers[ClientSession[Socket]]
+    turns: FairTurns[ClientSession[Socket]]
     turned_away: int
     partial_bytes: int
     new_nonce: Callable[[], bytes]
@@ -93,6 +96,10 @@ class ClientSession(Generic[Socket]):
         self._hello_timer: Timer | None = None
         self._held: list[bytes] = []
         """Input that arrived while the node was congested."""
+        self._frames: deque[Frame] = deque()
+        """Requests that wait for the session's turn."""
+        self.used_us = 0
+        self.is_in_line = False
         self._partial_bytes = 0
         self._written_bytes = 0
         self._stall_timer: Timer | None = None
@@ -156,6 +163,8 @@ class ClientSession(Generic[Socket]):
         self.has_unread_answers = False
         if self.number:
             self._sessions.handler.caught_up(self.number)
+        if self._frames:
+            self._sessions.turns.enter(self)
         self._resume_reading()
 
     def lost(self) -> None:
@@ -182,6 +191,7 @@ class ClientSession(Generic[Socket]):
         """No request is taken from here on; answers still leave."""
         self.is_stopped = True
         self._held.clear()
+        self._frames.clear()
         if not self.socket.is_closing:
             self.socket.pause_reading()
 
@@ -241,7 +251,32 @@ class ClientSession(Generic[Socket]):
             if self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
-            sessions.handler.handle(self.number, frames)
+            self._hand_over(frames)
+
+    def _hand_over(self, frames: Sequence[Frame]) -> None:
+        """A lone request is handled at once where no client waits; several are handled by the session's turn."""
+        turns = self._sessions.turns
+        if len(frames) == 1 and not self._frames and turns.has_room and not self.has_unread_answers:
+            began_us = turns.now_us()
+            self._sessions.handler.handle(self.number, frames)
+            turns.spent(turns.now_us() - began_us)
+            return
+        self._frames.extend(frames)
+        if not self.has_unread_answers:
+            turns.enter(self)
+        if self._frames:
+            self.socket.pause_reading()
+
+    def serve(self, count: int) -> bool:
+        """See `Line`. Requests are not begun while their answers cannot leave."""
+        waiting = self._frames
+        if self.has_unread_answers or not waiting:
+            return False
+        frames = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        self._sessions.handler.handle(self.number, frames)
+        if not waiting:
+            self._resume_reading()
+        return bool(waiting)
 
     def _authenticate(self, handshake: ServerHandshake, frames: Sequence[Frame]) -> Sequence[Frame]:
         """Takes the proof of whoever connected; a stranger is cut off and told nothing."""
@@ -279,6 +314,7 @@ class ClientSession(Generic[Socket]):
         """From now on the connection does not count, and its input is ignored."""
         self.is_stopped = True
         self._held.clear()
+        self._frames.clear()
         for timer in (self._hello_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
@@ -313,8 +349,9 @@ class ClientSession(Generic[Socket]):
         self._stall_timer = self._sessions.later(STALLED_SECONDS, lambda: self._watch_reader(sent_now))
 
     def _resume_reading(self) -> None:
-        if not (self.is_stopped or self.has_unread_answers or self._held or self.socket.is_closing):
-            self.socket.resume_reading()
+        if self.is_stopped or self.has_unread_answers or self._held or self._frames or self.socket.is_closing:
+            return
+        self.socket.resume_reading()
 
     def _no_hello(self) -> None:
         seconds = self._sessions.terms.hello_timeout_seconds

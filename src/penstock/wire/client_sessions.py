@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Generic
 
 from penstock.wire.client_session import ClientSession, SessionTerms, Socket
+from penstock.wire.fair_turns import FairTurns
 from penstock.wire.later import Later
 from penstock.wire.session_sides import Complain, Handler
 from penstock.wire.strangers import Strangers
@@ -17,7 +18,12 @@ class ClientSessions(Generic[Socket]):
     """See `Sessions`; begins with `start`."""
 
     def __init__(
-        self, terms: SessionTerms, later: Later, complain: Complain, new_nonce: Callable[[], bytes]
+        self,
+        terms: SessionTerms,
+        later: Later,
+        complain: Complain,
+        new_nonce: Callable[[], bytes],
+        now_us: Callable[[], int],
     ) -> None:
         self.terms = terms
         self.later = later
@@ -36,6 +42,9 @@ class ClientSessions(Generic[Socket]):
         self.is_accepting = False
         self.emptied: Callable[[], None] = _nothing
         """Called when the last connection is closed."""
+        self.turns: FairTurns[ClientSession[Socket]] = FairTurns(
+            now_us, lambda call: later(0, call), lambda: self.handler.congested
+        )
         self._handler: Handler | None = None
         self._next_connection = 1
 
@@ -83,6 +92,7 @@ class ClientSessions(Generic[Socket]):
     def congestion_changed(self, congested: bool) -> None:
         """Continues reading where it was paused; pauses begin as bytes arrive."""
         if not congested:
+            self.turns.go_on()
             held, self.held = self.held, {}
             for session in held:
                 session.go_on()

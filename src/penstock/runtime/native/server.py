@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 
 from penstock.model.batch import Buffer
@@ -61,7 +62,7 @@ class Server:
             max_connections, write_buffer_bytes, hello_timeout_ms / 1000, secret=secret, place=place
         )
         self.sessions: ClientSessions[Connection] = ClientSessions(
-            terms, _later, BadConnections(logger).tell, lambda: os.urandom(NONCE_BYTES)
+            terms, _later, BadConnections(logger).tell, lambda: os.urandom(NONCE_BYTES), _now_us
         )
         self.connections = self.sessions.connections
         self.congestion_changed = self.sessions.congestion_changed
@@ -114,6 +115,10 @@ class Server:
         self.stop_accepting()
         for session in list(self.connections.values()):
             session.abort()
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1_000
 
 
 def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:

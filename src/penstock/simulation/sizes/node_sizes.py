@@ -319,6 +319,12 @@ LATEST = (
         "long batches that leave a window with one record or with several",
     ),
     Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
+    *sizes_of(
+        "wire.fair_turns",
+        ("TURN_US", (1, 3), "requests of clients that are handled in one turn or in several"),
+        ("QUANTUM_US", (1, 2), "a client served alone or in turns with others"),
+        ("NOTED_US", (0, 2), "a turn whose time is noted or carried over"),
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 
