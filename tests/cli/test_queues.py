@@ -26,7 +26,7 @@ def test_a_queue_is_created_shown_changed_and_deleted(penstock: Penstock) -> Non
 def test_every_setting_can_be_given(penstock: Penstock) -> None:
     penstock("queue", "create", "every-dead")
     created = penstock(
-        "queue", "create", "every", "--fifo", "--max-messages", "10", "--max-bytes", "1MiB",
+        "queue", "create", "every", "--fifo", "--max-messages", "10", "--max-groups", "4", "--max-bytes", "1MiB",
         "--max-message-size", "2KiB", "--overflow", "dead-letter", "--visibility-timeout", "5s",
         "--retention", "2h", "--delay", "250ms", "--default-ttl", "1h", "--deduplication-window", "1m",
         "--max-receives", "3", "--dead-letter-queue", "every-dead", "--window", "5ms", "--max-uncertainty", "20ms",
@@ -49,6 +49,7 @@ def test_every_setting_can_be_given(penstock: Penstock) -> None:
         "replication": "sync",
         "min_in_sync": None,
         "max_messages": 10,
+        "max_groups": 4,
         "max_bytes": 1 << 20,
         "max_message_bytes": 2048,
         "overflow": "dead-letter",

@@ -35,7 +35,7 @@ SYSTEM_ATTRIBUTES = (
 QUEUE_ATTRIBUTES = (
     *("All", "Policy", "VisibilityTimeout", "MaximumMessageSize", "MessageRetentionPeriod", "QueueArn"),
     *("ApproximateNumberOfMessages", "CreatedTimestamp", "DelaySeconds", "RedrivePolicy", "FifoQueue"),
-    *("Penstock.MaximumMessages", "Penstock.Overflow", "KmsMasterKeyId", "SqsManagedSseEnabled"),
+    *("Penstock.MaximumMessages", "Penstock.OverflowPolicy", "KmsMasterKeyId", "SqsManagedSseEnabled"),
 )
 
 
@@ -180,7 +180,7 @@ class Grammar:
             "KmsMasterKeyId": lambda: "alias/aws/sqs",
             "SqsManagedSseEnabled": lambda: dice.choice(("true", "false")),
             "Penstock.MaximumMessages": lambda: dice.choice(("", "1000")),
-            "Penstock.Overflow": lambda: "reject",
+            "Penstock.OverflowPolicy": lambda: "reject",
         }
         names = dice.sample(sorted(values), dice.randint(1, 3))
         chosen = {name: values[name]() for name in names}

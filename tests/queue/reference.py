@@ -142,11 +142,13 @@ class Reference:
         staying = [message for message in self.messages.values() if message.state != "moving"]
         messages = len(staying) + len(new)
         size = sum(m.size for m in staying) + sum(len(m.body) + len(m.attributes) for m in new)
-        leaving: list[Message] = []
+        leaving = self._leaving_groups(staying, {message.group for message in new} - {b""})
+        messages -= len(leaving)
+        size -= sum(message.size for message in leaving)
         for message in staying:
             if messages <= (settings.max_messages or FOREVER) and size <= (settings.max_bytes or FOREVER):
                 break
-            if message.state == "ready" and settings.overflow != "reject":
+            if message.state == "ready" and settings.overflow != "reject" and message not in leaving:
                 leaving.append(message)
                 messages -= 1
                 size -= message.size
@@ -157,6 +159,18 @@ class Reference:
                 self._move(message, "overflow")
             else:
                 self._end(message, "dropped")
+
+    def _leaving_groups(self, staying: list[Message], new: set[bytes]) -> list[Message]:
+        """All messages of the oldest groups that have to go for new ones; raises `QueueIsFull`."""
+        there = {message.group for message in staying} - {b""}
+        over = len(there | new) - (self.settings.max_groups or FOREVER)
+        if new <= there or over <= 0:
+            return []
+        stuck = {message.group for message in staying if message.state != "ready"}
+        oldest = list(dict.fromkeys(m.group for m in staying if m.group and m.group not in stuck | new))
+        if len(oldest) < over or self.settings.overflow == "reject":
+            raise QueueIsFull
+        return [message for message in staying if message.group in oldest[:over]]
 
     def arrive(self, batch: list[Outgoing], source_id: int, sequences: list[int], now_ms: int) -> None:
         """Takes in moved messages: at once ready, without a time to live, each only once."""

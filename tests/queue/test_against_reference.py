@@ -41,6 +41,7 @@ changes = some.fixed_dictionaries(
     optional={
         "max_messages": some.sampled_from([None, 5, 20]),
         "max_bytes": some.sampled_from([None, 100, 400]),
+        "max_groups": some.sampled_from([None, 1, 2]),
         "overflow": some.sampled_from(["reject", "drop-oldest", "dead-letter"]),
         "retention_ms": some.sampled_from([1_000, 4_000, 10**9]),
         "delay_ms": some.sampled_from([0, 0, 50]),

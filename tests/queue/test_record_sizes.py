@@ -18,6 +18,7 @@ from penstock.queue.decisions import move as moving
 from penstock.queue.decisions import send as sending
 from penstock.queue.decisions import upkeep
 from penstock.queue.decisions.decision import PendingRecord
+from penstock.queue.decisions.room import ROOM_RECORDS
 from penstock.queue.state import states
 from penstock.queue.state.id_claims import IDS_AT_ONCE
 from penstock.simulation.partition_state import inconsistencies
@@ -98,7 +99,7 @@ def test_several_sends_make_room_where_that_takes_many_records(monkeypatch: pyte
     monkeypatch.setattr(limits, "RUNS_PER_RECORD", 1)
     rig = scattered(OVERFLOWS[0])
     decision = sending.admit(rig.partition, encode([b"one more"]), 0, 0, START_MS)
-    assert runs_of_each(decision.records) == [0] + [1] * sending.ROOM_RECORDS
+    assert runs_of_each(decision.records) == [0] + [1] * ROOM_RECORDS
     rig.carry_out(decision)
     for _ in range(3):
         rig.send(encode([b"and more"]))

@@ -364,6 +364,7 @@ def test_attributes_as_settings_and_back() -> None:
     given = {
         "Penstock.MaximumMessages": "9",
         "Penstock.MaximumBytes": "10000",
+        "Penstock.MaxGroups": "4",
         "Penstock.OverflowPolicy": "drop-oldest",
         "Penstock.DefaultTimeToLiveSeconds": "8",
     }
@@ -378,6 +379,7 @@ def test_attributes_as_settings_and_back() -> None:
         dead_letter_queue="dead",
         max_messages=9,
         max_bytes=10_000,
+        max_groups=4,
         overflow="drop-oldest",
         default_ttl_ms=8000,
     )

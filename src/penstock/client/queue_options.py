@@ -49,6 +49,9 @@ class QueueOptions(TypedDict, total=False):
     """The largest number of messages in the queue. Default: none."""
     max_bytes: int | None
     """The largest size of all messages in the queue. Default: none."""
+    max_groups: int | None
+    """The largest number of groups that have messages in the queue at the same time. To make room for another
+    group, the overflow policy drops or dead-letters all messages of a group. Default: none."""
     max_message_bytes: int
     """The largest size of a message. Default: 1MiB."""
     overflow: Overflow

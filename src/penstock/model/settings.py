@@ -166,6 +166,18 @@ class QueueSettings(Document, frozen=True, kw_only=True):
             sqs="Penstock.MaximumBytes",
         ),
     ] = None
+    max_groups: Annotated[
+        int | None,
+        Setting(
+            help="The largest number of groups that have messages in the queue at the same time. To make room "
+            "for another group, the overflow policy drops or dead-letters all messages of a group.",
+            low=1,
+            high=limits.QUEUE_MESSAGES_MAX,
+            divided=True,
+            for_logs=False,
+            sqs="Penstock.MaxGroups",
+        ),
+    ] = None
     max_message_bytes: Annotated[
         int,
         Setting(

@@ -71,7 +71,7 @@ class QueueLife:
     @property
     def bounded(self) -> bool:
         """Whether it may ever have been full."""
-        return any(s.max_messages is not None or s.max_bytes is not None for s in self.settings)
+        return any((s.max_messages, s.max_bytes, s.max_groups) != (None, None, None) for s in self.settings)
 
 
 ENDLESS_MS = 2**60

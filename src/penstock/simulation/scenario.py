@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 
 from penstock.model.limits import KIBIBYTE
-from penstock.model.settings import QueueSettings
+from penstock.model.settings import Overflow, QueueSettings
 from penstock.simulation.clocks import ClockPlan
 from penstock.simulation.ordered_kinds import LOG_KINDS, ORDERED_KINDS
 from penstock.simulation.queue_plan import QueuePlan, visibility
@@ -133,6 +133,7 @@ def draw_scenario(random: Random) -> Scenario:
     if any(queue.settings.has_log for queue in scenario.queues):
         scenario.log_readers = random.randint(1, 3)
         scenario.group_members = random.randint(1, 4)
+    _give_crowded(scenario)
     _follow_some(scenario)
     if scenario.flood:
         scenario.duration_ms = scenario.duration_ms // 3 + 4_000
@@ -148,6 +149,13 @@ def _follow_some(scenario: Scenario) -> None:
     for queue in scenario.queues:
         if dice.random() < 0.6:
             queue.settings = msgspec.structs.replace(queue.settings, lifecycle=True)
+
+
+def _give_crowded(scenario: Scenario) -> None:
+    """A quarter of the runs have a queue more, with more groups than it may have at a time. With dice of their own, as below."""
+    dice = Random(f"crowded: {scenario.duration_ms}")
+    if dice.random() < 0.25:
+        scenario.queues.append(crowded(dice))
 
 
 def _faults(random: Random) -> FaultPlan:
@@ -275,6 +283,20 @@ def _overflow(random: Random) -> QueuePlan:
         dead_letter_queue="overflow-dead",
     )
     return QueuePlan("overflow", settings)
+
+
+def crowded(random: Random) -> QueuePlan:
+    """A queue with a limit of groups. It is none of `KINDS`: it comes beside those that were drawn."""
+    overflow: Overflow = random.choice(("reject", "drop-oldest", "dead-letter"))
+    settings = QueueSettings(
+        ordering=random.choice(("best-effort", "fifo")),
+        visibility_timeout_ms=visibility(random),
+        max_groups=random.randint(1, 4),
+        max_messages=random.choice((None, None, 30)),
+        overflow=overflow,
+        dead_letter_queue="crowded-dead" if overflow == "dead-letter" else None,
+    )
+    return QueuePlan("crowded", settings, groups=random.randint(3, 8), delays_ms=random.choice((0, 0, 1_500)))
 
 
 def _everything(random: Random) -> QueuePlan:

@@ -33,7 +33,7 @@ class Frame(NamedTuple):
     head: memoryview
     body: memoryview
     request: Any = None
-    """The head as decoded by `wire.messages.decode`, if that was done before in this process."""
+    """The head as decoded by `wire.messages.request_of`, if that was done before in this process."""
 
 
 def encode_frame(request_id: int, head: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:

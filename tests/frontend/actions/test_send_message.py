@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from penstock.frontend.actions.queue_attributes import set_queue_attributes
 from penstock.sqs.compatibility import STRICT
 from tests.frontend.actions.messages import Queue
 from tests.frontend.harness import FrontEnd
@@ -205,6 +206,17 @@ def test_a_full_queue_refuses_as_over_limit() -> None:
     queue = Queue(FrontEnd(), **{"Penstock.MaximumMessages": "1"})
     queue.send()
     assert queue.send_refused().query_code == "OverLimit"
+
+
+def test_a_queue_with_as_many_groups_as_it_may_have_refuses_another_as_over_limit() -> None:
+    front = FrontEnd()
+    queue = Queue(front, "orders.fifo", **{"Penstock.MaxGroups": "1"})
+    queue.send(MessageGroupId="a", MessageDeduplicationId="1")
+    assert queue.send_refused(MessageGroupId="b", MessageDeduplicationId="2").query_code == "OverLimit"
+    queue.send(MessageGroupId="a", MessageDeduplicationId="3")
+    more = {"Penstock.MaxGroups": "2"}
+    front.call(set_queue_attributes, "SetQueueAttributes", QueueUrl=queue.url, Attributes=more)
+    queue.send(MessageGroupId="b", MessageDeduplicationId="2")
 
 
 def test_the_trace_header_is_kept() -> None:

@@ -84,6 +84,14 @@ class GroupNames:
         """The name of a group that lives; empty for none."""
         return self._names.get(number) or b""
 
+    def number(self, name: bytes) -> int:
+        """The number of a group that lives; 0 for none."""
+        return self._numbers.get(name)
+
+    def living(self, number: int) -> int:
+        """How many messages of a group live."""
+        return self._living.get(number) or 0
+
     def leave(self, departures: Mapping[int, int]) -> None:
         """So many messages of each group are gone; a group without any is forgotten and its number free."""
         living = self._living.pages

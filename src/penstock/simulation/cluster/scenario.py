@@ -13,7 +13,7 @@ from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan, draw_faults
 from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
 from penstock.simulation.queue_plan import QueuePlan, visibility
-from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
+from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, crowded, draw_scenario
 
 CLUSTER_KINDS = (
     *("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters"),
@@ -208,12 +208,13 @@ def _dead_letter_queues(plans: list[QueuePlan], replicas: int) -> list[tuple[str
 
 def _give_limits(scenario: ClusterScenario) -> None:
     """A third of the runs have a queue more whose messages go by themselves: their time ends, or there is no room. With dice of
-    their own, as above."""
-    base, dice = scenario.base, Random(f"limits: {scenario.base.duration_ms}")
+    their own, as above; some of these queues have a limit of groups, with further dice."""
+    dice = Random(f"limits: {scenario.base.duration_ms}")
     if dice.random() < 0.67:
         return
-    plan = _replicated(KINDS[dice.choice(LIMITED_KINDS)](dice), scenario.replicas, dice)
-    base.queues.append(plan)
+    drawn, own_dice = KINDS[dice.choice(LIMITED_KINDS)](dice), Random(f"crowded: {scenario.base.duration_ms}")
+    plan = _replicated(crowded(own_dice) if own_dice.random() < 0.4 else drawn, scenario.replicas, dice)
+    scenario.base.queues.append(plan)
     scenario.extra_queues += _dead_letter_queues([plan], scenario.replicas)
 
 

@@ -117,6 +117,8 @@ class Operator:
         }
         if current.max_messages is not None:
             changes["max_messages"] = random.randint(5, 80)
+        if current.max_groups is not None:
+            changes["max_groups"] = random.randint(1, 6)
         if random.random() < 0.2 and life.name == "delays":
             changes["delay_ms"] = random.choice((0, 300, 900))
         if current.sorted and random.random() < 0.6:
