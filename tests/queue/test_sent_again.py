@@ -143,4 +143,4 @@ def test_duplicates_here_and_elsewhere_keep_their_places() -> None:
     "left_out", [[(3, 1)], [(-1, 1)], [(1, 1), (0, 1)], [(0, 1), (0, 1)], [(0, -1)], [(0, ELSEWHERE)]]
 )
 def test_what_was_left_out_has_to_fit(left_out: LeftOut) -> None:
-    assert "does not fit" in refused(rig(), [b"a"], left_out=left_out)
+    assert "does not match the batch" in refused(rig(), [b"a"], left_out=left_out)
