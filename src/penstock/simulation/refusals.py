@@ -1,7 +1,7 @@
-"""Appends that find no room: the k-th of a kind, and perhaps some after it, is refused as a busy or full journal does.
+"""Appends that find no room: the k-th of a kind, and perhaps some after it, is refused as by a busy or full journal.
 
-A journal refuses whenever the next file is not ready, so every single append may be the one. Faults by chance hit sends,
-which are most of them; so a refusal waits for one kind of record, or of entry, and strikes at its k-th.
+A journal refuses whenever the next file is not ready, so every single append may be refused. Random faults hit sends,
+which are most of the appends; so a refusal waits for one kind of record, or of entry, and hits its k-th.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Refusal(NamedTuple):
 
 
 def draw_refusal(random: Random) -> Refusal:
-    """What is refused next: any append, or one of some kind."""
+    """The next refusal: any append, or one of some kind."""
     kind = "any" if random.random() < 0.25 else random.choice(KINDS)
     furthest = random.choice((1, 3, 20)) if kind != "any" else random.choice((20, 400))
     why: Why = "full" if random.random() < 0.25 else "busy"
@@ -41,17 +41,17 @@ def draw_refusal(random: Random) -> Refusal:
 
 
 class Refusals:
-    """Of one machine; they last through its restarts."""
+    """Those of one machine; they continue through its restarts."""
 
     def __init__(self) -> None:
         self._armed: list[Refusal] = []
         self._seen: list[int] = []
         self.lets_arrive: int | None = None
-        """How many messages may still move into queues, for as long as somebody hunts (`targeted_dead_letters.py`); None: all."""
+        """How many messages may still move into queues, during a targeted fault (`targeted_dead_letters.py`); None: all."""
         self.refused: Callable[[Refusal, str], None] = lambda refusal, what: None
-        """Told of every append that was refused."""
+        """Called with every refused append."""
         self.reserve_begun: Callable[[], None] = lambda: None
-        """Told when the journal goes on in its last file."""
+        """Called when the journal continues in its last file."""
 
     def arm(self, refusal: Refusal) -> None:
         """Waits for appends to refuse, beside those that wait already."""
@@ -68,7 +68,7 @@ class Refusals:
         return bool(self._armed) or self.lets_arrive is not None
 
     def error_for(self, kind: int, partition: int, head: bytes, *, reserve: bool) -> Exception | None:
-        """What an append is refused with; None: it is not."""
+        """The error of an append; None: it is not refused."""
         if not self.is_armed:
             return None
         record = decode_record(head) if kind == RECORD else None

@@ -27,7 +27,7 @@ from penstock.simulation.violation import Violation
 
 
 class MembershipObserver:
-    """Sees every node, every manager and every follower of the store; violations are said once."""
+    """Sees every node, every manager and every follower of the store; each violation is reported once."""
 
     def __init__(self, metadata: SimulatedMetadata, schedule: Schedule) -> None:
         self.history = StoreHistory(metadata)
@@ -37,9 +37,9 @@ class MembershipObserver:
         self._said: set[str] = set()
         self._stood: dict[str, tuple[int, int]] = {}
         self._heard: dict[int, dict[str, int]] = {}
-        """By follower and key: the last version that was heard of."""
+        """By follower and key: the last received version."""
         self._decided: dict[int, tuple[str, Put | Delete, int]] = {}
-        """What managers have asked for and has not arrived: by whom, and the version of the entry that they knew."""
+        """Requests of managers in transit: the manager, and the version of the entry that it knew."""
         metadata.followed.append(self._follow)
         metadata.arriving.append(self._arrives)
 
@@ -57,11 +57,11 @@ class MembershipObserver:
         outbox.commitment = SeenCommitment(outbox.commitment, seen)
 
     def stood_still(self, name: str, since_ms: int, version: int) -> None:
-        """A process stood still in the middle of a turn: since when by its own clock, and the store's version then."""
+        """A process paused in the middle of a turn: since when by its own clock, and the store's version then."""
         self._stood[name] = (since_ms, version)
 
     def _acknowledged_alone(self, name: str, node: ReplicatedNode, partition: int) -> None:
-        """What it decided before it stood still is as an answer that is slow on its way: it counts by its last look at the clock."""
+        """A decision before a pause is like a slow answer: its last reading of the clock counts."""
         started_ms, (since_ms, version) = node.replication.started_ms, self._stood.get(name, (-1, 0))
         found = self._metadata.entries.get(node_key(name))
         value = found.value if found is not None else None
@@ -126,7 +126,7 @@ class MembershipObserver:
     # -- lives -----------------------------------------------------------------------------------------------
 
     def check_lives(self) -> Iterator[Violation]:
-        """Looks at every entry that any node ever put."""
+        """Checks every entry that any node ever put."""
         last: dict[str, tuple[int, int]] = {}
         for change, lease in self._metadata.puts:
             if not change.key.startswith(NODES) or change.value is None:

@@ -1,4 +1,4 @@
-"""I13 between nodes: what is under way to another node, and not on its disk yet, is bounded by the window of the stream."""
+"""I13 between nodes: data in transit to another node, and not on its disk yet, is bounded by the window of the stream."""
 
 from __future__ import annotations
 
