@@ -1,7 +1,7 @@
 """A simulated person or program, written top to bottom as a generator that yields what it waits for.
 
-reply = yield Ask(client, request)      the answer, or None when the connection was lost or time ran out yield Pause(50)
-50 ms of simulated time
+reply = yield Ask(client, request)      the answer, or None when the connection was lost or time ran out
+yield Pause(50)                         50 ms of simulated time
 """
 
 from __future__ import annotations

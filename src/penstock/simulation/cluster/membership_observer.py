@@ -1,11 +1,11 @@
-"""What nodes and managers may do only while their lease lives, looked at with the store's own eyes.
+"""Checks what nodes and managers may do only while their lease is valid, with the store's own data.
 
 | checker | promise |
 |---|---|
-| lease | a node acknowledges alone (`async`) only while its entry, of this life, stands in the store |
-| manager | a node writes as the manager only while the office's entry is the one it made; what it decided changes the version of the entry that it knew, or nothing |
+| lease | a node acknowledges alone (`async`) only while its entry, of this life, is in the store |
+| manager | a node writes as the manager only while the office's entry is the one it created; its decisions change the version of the entry that it knew, or nothing |
 | lives | every lease of a node is another life: an entry under another lease has a later `started_ms` |
-| I11 | see `layout_history` and `queue_answers`; and what a follower of the store hears of a key is what the store had at that version, in the order of versions, and in the end what the store has |
+| I11 | see `layout_history` and `queue_answers`; and a follower of the store gets for a key what the store had at that version, in the order of versions, and at the end what the store has |
 """
 
 from __future__ import annotations
