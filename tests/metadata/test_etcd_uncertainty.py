@@ -140,8 +140,8 @@ async def test_something_that_is_no_etcd_is_called_so() -> None:
         await server.wait_closed()
 
     await asyncio.gather(
-        check(b"SSH-2.0-OpenSSH\r\n\r\n", "no etcd"),
-        check(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "no etcd"),
+        check(b"SSH-2.0-OpenSSH\r\n\r\n", "is not etcd"),
+        check(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "is not etcd"),
         check(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found", "JSON gateway"),
         check(b"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n", "HTTP status 503"),
         check(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "closed in the middle"),

@@ -134,7 +134,7 @@ def test_a_writer_that_knows_fewer_columns_leaves_the_others_empty() -> None:
 def test_columns_are_those_of_a_log_and_nobody_else_names_them() -> None:
     source = PenstockDataSource({"queue": "any"})
     for given in (source.reader, source.streamReader):
-        with pytest.raises(PipelineError, match=r"has the columns .*sequence.*leave \.schema\(…\) out"):
+        with pytest.raises(PipelineError, match=r"has the columns .*sequence.*omit \.schema\(…\)"):
             given(StructType().add("sequence", "long").add("body", "binary"))
         given(source.schema())
 

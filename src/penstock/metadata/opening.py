@@ -1,8 +1,9 @@
 """Opens a metadata store by its URL:
 
-sqlite:PATH                      a file, for one machine etcd://HOST:PORT,…/NAMESPACE     an etcd (`etcds://` over TLS)
-penstock-metadata://HOST:PORT,…  metadata servers (`metadata://` for short) memory:                          nothing that
-lasts, for tests
+sqlite:PATH                      a file, for one machine
+etcd://HOST:PORT,…/NAMESPACE     an etcd (`etcds://` over TLS)
+penstock-metadata://HOST:PORT,…  metadata servers (`metadata://` for short)
+memory:                          nothing that lasts, for tests
 """
 
 from __future__ import annotations

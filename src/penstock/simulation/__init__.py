@@ -1,1 +1,1 @@
-"""The simulated twin of `runtime`: the same interfaces, in memory, driven by one seed."""
+"""The simulated counterpart of `runtime`: the same interfaces, in memory, driven by one seed."""

@@ -1,10 +1,11 @@
-"""Damage to what a disk holds little of, and what a bit that is picked by chance hardly ever hits.
+"""Damage to rare contents of a disk, which a randomly chosen bit hardly ever hits.
 
-These are tables of snapshots, entries of rare kinds, whole files, and the identity of the directory. In a cluster one machine suffers
-it, in some of the runs in which its disk is damaged: nothing is expected of that machine, and the others have to go on. On a single node
-only the front table of the newest snapshot is damaged: a second one at its back takes its place, so nothing may be lost.
+These are tables of snapshots, entries of rare kinds, whole files, and the identity of the directory. In a cluster one
+machine is damaged, in some of the runs with disk damage: nothing is expected of that machine, and the others must
+continue. On a single node only the front table of the newest snapshot is damaged: a second one at its end replaces it, so
+nothing may be lost.
 
-Everything is drawn from separate dice, so a run without aimed damage stays as it is.
+It has its own random generator, so runs without aimed damage do not change.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _FRONT_BYTES = 60
 def draw_aimed(
     seed: int, history: History, schedule: Schedule, trace: Trace, counts: Counter[str]
 ) -> AimedDamage | None:
-    """The one of a run whose disk is damaged; None in some of them."""
+    """The aimed damage of a run with disk damage; None in some of them."""
     dice = Random(f"{seed} aimed damage")
     return AimedDamage(dice, history, schedule, trace, counts) if dice.random() < _SHARE else None
 
 
 class AimedDamage:
-    """Strikes a disk while its machine is off, or takes files away under a running one."""
+    """Damages a disk while its machine is off, or removes files while it is running."""
 
     def __init__(
         self, random: Random, history: History, schedule: Schedule, trace: Trace, counts: Counter[str]

@@ -1,4 +1,4 @@
-"""A campaign: many seeds, spread over the cores. Each seed is a run of its own; nothing is shared between them."""
+"""A campaign: many seeds, distributed over the cores. Each seed is a separate run; nothing is shared between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.simulation.world import simulate
 
 
 class SeedReport(NamedTuple):
-    """What became of a seed; the trace only if somebody will want to read it."""
+    """The result of a seed; the trace only if it will be read."""
 
     seed: int
     violations: list[Violation]
@@ -27,7 +27,7 @@ class SeedReport(NamedTuple):
     simulated_ms: int
     faults: Mapping[str, int]
     kind: str = ""
-    """What was unusual about the run; empty in most."""
+    """The unusual property of the run; empty in most."""
 
 
 def run_seed(
@@ -59,7 +59,7 @@ def run_seed(
 
 
 def _broken(seed: int, error: Exception) -> SeedReport:
-    """A run that ended with an error out of the simulation: where it was raised stands in place of the trace."""
+    """A run that ended with an exception of the simulation: its traceback replaces the trace."""
     sentence = f"the run ended with {type(error).__name__}: {error}"
     trace = "".join(format_exception(error)).splitlines()
     return SeedReport(seed, [Violation("simulation", 0, sentence)], trace, 0, 0, 1, 0, {})

@@ -1,7 +1,7 @@
-"""A simulated client: connects, says hello, sends frames and matches answers to requests. It remembers nothing else.
+"""A simulated client: connects, greets, sends frames and matches answers to requests. It has no other state.
 
-Real frames through the real reader, so what is simulated is the wire as well. Like the client library it
-connects again by itself when it is next asked for something.
+It uses real frames and the real reader, so the wire format is simulated too. Like the client library it reconnects when it
+is next used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.wire import messages
 from penstock.wire.frames import FrameReader, encode_frame
 
 _REFUSED_MS = 40
-"""How long it takes to learn that nobody listens."""
+"""How long it takes to notice that no server listens."""
 
 
 class Impatient(NamedTuple):
-    """Asks like its client, and gives up waiting for the answer after a while, by saying so to the node."""
+    """Asks like its client, and after a while cancels its request at the node."""
 
     client: SimulatedClient
     after_ms: int
@@ -100,7 +100,7 @@ class SimulatedClient:
             self._link.close()
 
     def send_raw(self, data: bytes) -> None:
-        """Sends bytes as they are; what comes of it is the server's problem."""
+        """Sends any bytes; the server must handle them."""
         if self._connected() is not None and self._link is not None:
             self._link.to_server(data)
 

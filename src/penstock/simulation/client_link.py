@@ -1,7 +1,7 @@
-"""The link of a simulated client: the twin of `client.link`, over simulated time and networks.
+"""The link of a simulated client: the counterpart of `client.connection.link`, over simulated time and networks.
 
-What waits, what is sent again, when a server is given up: all that is the product's (`client_core.link_table`). Now and then a
-limit refuses a send in the front end, before any node has heard of it.
+The product (`client_core.link_table`) decides which requests wait, which are sent again, and when a server is given up.
+Now and then a simulated limit refuses a send before any node gets it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.wire.liveness import Sign
 
 
 class SimulatedLink:
-    """Requests in, answers out, over whichever connection there is."""
+    """Requests in, answers out, over the present connection."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class SimulatedLink:
         self._network = network
         self._is_throttled = is_throttled
         self._throttled = throttled
-        """What limits are about."""
+        """The kinds of requests that limits refuse."""
         self._link: Link | None = None
         self._heard = False
         self._is_seeking = False
@@ -79,7 +79,7 @@ class SimulatedLink:
             self.post(messages.Unsubscribe(stream.request_id))
 
     def post(self, request: messages.Request) -> None:
-        """Sends a request whose answer nobody wants; without a connection it is dropped."""
+        """Sends a request whose answer is ignored; without a connection it is dropped."""
         if self._link is not None:
             self._post(self._link, request)
 

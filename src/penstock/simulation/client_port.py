@@ -1,7 +1,7 @@
-"""The native port of a simulated machine: the twin of `runtime.native.server`, over simulated connections.
+"""The native port of a simulated machine: the counterpart of `runtime.native.server`, over simulated connections.
 
-What is taken of what arrives, who is refused and when nobody is read from is the product's (`wire.client_session`). Here are the
-sockets: each has a buffer, of which a turn reads no more than so much. One port is one life of the process.
+The product (`wire.client_session`) decides which input is accepted, which clients are refused and when reading stops. Here
+are the sockets: each has a buffer, of which a turn reads a limited part. One port is one life of the process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from penstock.wire.client_sessions import ClientSessions
 from penstock.wire.frames import PREFIX_BYTES, Frame
 
 _READ_BYTES = 4096
-"""What is read in one turn from a connection of which something was held back."""
+"""The maximum read in one turn from a connection with held-back input."""
 _ARRIVED_BYTES = 16 * 1024
-"""What is read from a connection before the next turn, however much arrives at once."""
+"""The maximum read from a connection before the next turn."""
 _TERMS = SessionTerms(max_connections=1_000, write_buffer_bytes=1024 * 1024, hello_timeout_seconds=10.0)
 
 
 class Driver(Protocol):
-    """What runs the node."""
+    """Runs the node."""
 
     ended: bool
     taken_bytes: int
@@ -49,7 +49,7 @@ class Driver(Protocol):
         """Does something later, if the process still lives."""
 
     def came(self, requests: int) -> None:
-        """So many requests came."""
+        """So many requests arrived."""
 
 
 class SimulatedSocket:
@@ -58,7 +58,7 @@ class SimulatedSocket:
     def __init__(self, port: ClientPort, link: Link) -> None:
         self.link = link
         self.waiting: deque[bytes] = deque()
-        """What has arrived and was not read yet."""
+        """Bytes that have arrived and were not read yet."""
         self.taken = 0
         """How many bytes were read since the last turn."""
         self.is_paused = False
@@ -69,7 +69,7 @@ class SimulatedSocket:
 
     @property
     def peer(self) -> str:
-        """Who this is."""
+        """The peer."""
         return f"client {self.link.number}"
 
     def say(self, frame: Sequence[Buffer]) -> None:
@@ -96,7 +96,7 @@ class SimulatedSocket:
 
 
 class ClientPort:
-    """See `Handler`: hands frames to the node of one process."""
+    """See `Handler`: passes frames to the node of one process."""
 
     def __init__(self, driver: Driver, schedule: Times, handle: Callable[[int, Frame, Node], None]) -> None:
         """`handle` hands a frame of a connection to the node."""

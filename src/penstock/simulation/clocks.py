@@ -1,9 +1,8 @@
-"""Clocks of simulated computers: oscillators that run at their own pace, stand still and jump, and what is known of
-true time by them.
+"""Clocks of simulated computers: oscillators that drift, stop and jump, and the interval of true time that follows from them.
 
-True time is the schedule's; nobody in the simulation can read it. A process has a `LocalClock` and an interval that
-follows from comparing it with others, made by the real `ClockEstimator`: the node compares with a reference that
-states its error, as chrony does; producers compare with the node over the network.
+True time is the schedule's; no simulated process can read it. A process has a `LocalClock` and an interval from comparing
+it with others, made by the real `ClockEstimator`: the node compares with a reference that states its error, as chrony
+does; producers compare with the node over the network.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ NodeClockKind = Literal["own", "bounded", "broken"]
 
 @dataclass(slots=True)
 class ClockPlan:
-    """What the clocks of a run are like."""
+    """The clocks of a run."""
 
     node: NodeClockKind = "own"
-    """`own`: nobody tells the node the time; `bounded`: a reference does, and its oscillator keeps to its drift;
-    `broken`: the oscillator stands still and jumps as well."""
+    """`own`: the node has no time source; `bounded`: it has one, and its oscillator keeps to its drift; `broken`: the
+    oscillator also stops and jumps.
+    """
     producers_break: bool = False
-    """Whether the oscillators of producers stand still and jump."""
+    """Whether the oscillators of producers stop and jump."""
     faults_ms: int = 0
     """Between two things that happen to clocks."""
 
@@ -39,7 +39,7 @@ class ClockPlan:
 
 
 class LocalClock:
-    """A monotonic clock that nobody corrects. Its origin means nothing; only differences do."""
+    """A monotonic clock that no program corrects. Its origin has no meaning; only differences do."""
 
     def __init__(self, schedule: Schedule, random: Random, drift_ppm: int = DRIFT_PPM) -> None:
         self._schedule = schedule
@@ -49,7 +49,7 @@ class LocalClock:
         self._frozen = False
 
     def read_us(self) -> int:
-        """What it shows."""
+        """Its present reading."""
         if self._frozen:
             return self._shown_us
         return self._shown_us + (self._schedule.true_us - self._from_us) * self._rate_ppm // 1_000_000
@@ -60,7 +60,7 @@ class LocalClock:
         self._from_us = self._schedule.true_us
 
     def freeze(self, duration_ms: int) -> None:
-        """It stands still for a while."""
+        """It stops for a while."""
         self.step(0)
         self._frozen = True
         self._schedule.after(duration_ms, self._thaw)
@@ -94,7 +94,7 @@ class NodeClock:
         self._next_reading_ms = self._schedule.elapsed_ms + random.choice((0, 0, 0, 50, 700))
 
     def interval(self) -> ClockInterval | None:
-        """What the node knows of true time now; None: nothing."""
+        """The node's interval of true time now; None: unknown."""
         if self._plan.node == "own":
             return self._own.interval(self._wall_us(), self._local.read_us())
         if self._schedule.elapsed_ms >= self._next_reading_ms:

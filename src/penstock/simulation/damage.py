@@ -1,7 +1,7 @@
-"""Choosing a bit to flip: one whose damage must be noticed, and whose owner is known, so that it can be checked.
+"""Chooses a bit to flip: one whose damage must be noticed, and whose owner is known, so that it can be checked.
 
-Bytes at the very end of the journal are left alone: an entry with nothing synced behind it looks the same
-whether a crash tore it or a bad sector did, and no log can tell.
+Bytes at the very end of the journal are left alone: a bad entry with nothing synced after it looks the same after a crash
+and after a bad sector, and no log can distinguish them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Victim(NamedTuple):
     file: str
     offset: int
     owner: int | None
-    """The partition whose byte it is; None: several may have to suffer, because the owner cannot be read."""
+    """The partition of the byte; None: it may belong to several, because the owner cannot be read."""
 
 
 def pick_byte(
@@ -107,7 +107,7 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
     name = snapshot.snapshot_name(numbers[-1])
     try:
         newest = snapshot.load_newest(disk.without_faults())
-    except StorageDamagedError:  # earlier damage: nothing in it can be told apart
+    except StorageDamagedError:  # earlier damage: its parts cannot be distinguished
         return []
     if newest is None or newest.number != numbers[-1]:
         return []
@@ -125,7 +125,7 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
 
 
 class Stretch(NamedTuple):
-    """Whole sectors of a file that hold an entry and were on disk before something behind them was written."""
+    """Whole sectors of a file that contain an entry and were on disk before something after them was written."""
 
     file: str
     first: int
@@ -134,11 +134,11 @@ class Stretch(NamedTuple):
     offset: int
     """Of the entry inside of the first sector."""
     owners: frozenset[int]
-    """Everybody of whom something lies there."""
+    """All partitions with data there."""
     position: int
     """Of the entry, as the node knows it."""
     partition: int
-    """Whose entry it is."""
+    """The entry's partition."""
 
     @property
     def end(self) -> int:
@@ -195,7 +195,7 @@ def file_number(name: str) -> int:
 
 
 def living_positions(node: Node) -> set[int]:
-    """Where the messages lie that are still waited for."""
+    """The positions of messages that will still be delivered."""
     return {
         position
         for partition in node._parts.catalogue.partitions.values()
@@ -204,9 +204,9 @@ def living_positions(node: Node) -> set[int]:
 
 
 def misplaced(places: Sequence[Stretch]) -> list[tuple[Stretch, Stretch]]:
-    """(what was written, where it landed): two entries that begin at the same place of their first sectors.
+    """(the written entry, the entry where it landed): two entries that begin at the same offset in their first sectors.
 
-    By chance two hardly ever do, and only then does what landed look like an entry. Of the same queue, where there are such.
+    Random ones hardly ever do, and only then the landed one looks like an entry. Of the same queue, if there are such.
     """
     by_offset: dict[int, list[Stretch]] = {}
     for place in places:

@@ -1,9 +1,8 @@
-"""A disk in memory that forgets what was not synced, tears what it half wrote, fills up and fails on request.
+"""A disk in memory that loses unsynced data, tears partial writes, fills up and fails on request.
 
-The twin of `runtime.disk`. Everything it does by chance comes from the generator it is given, so a seed
-replays a run. It is as unkind as a real disk may be, not more: on a power cut every unsynced write is lost,
-kept or torn at 512-byte sectors, in any order, and names that were made, changed or removed without a
-`sync_directory` may be as they were before.
+The counterpart of `runtime.disk`. All its random choices come from a given generator, so a seed replays a run. It is as
+bad as a real disk may be, not worse: on a power cut every unsynced write is lost, kept or torn at 512-byte sectors, in any
+order, and names that were created, changed or removed without a `sync_directory` may be as they were before.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class PowerLoss(BaseException):
 
 
 Fault = Callable[[str, str], Exception | None]
-"""Called with an operation and a name before it is carried out; what it returns is raised instead."""
+"""Called with an operation and a name before it is carried out; the exception that it returns is raised instead."""
 
 
 class SimulatedFile:
@@ -92,7 +91,7 @@ class SimulatedDisk:
         self.trace: Callable[[str], None] | None = None
         self.operations = 0
         self.power_off_after: int | None = None
-        """After this many operations the machine goes off in the middle of whatever it does."""
+        """After this many operations the machine loses power in the middle of the next."""
         self.lies = False
         """Whether it only says that it has synced."""
         self.loses_all = False
@@ -173,7 +172,7 @@ class SimulatedDisk:
     # -- faults ----------------------------------------------------------------------------------------------
 
     def crash(self) -> SimulatedDisk:
-        """Cuts the power: what was not synced is lost, kept or torn, each on its own; what `reopen` gives is left."""
+        """Cuts the power: each unsynced write is lost, kept or torn separately; `reopen` returns the rest."""
         self._dead = True
         style = "lost" if self.loses_all else self.random.choice(("lost", "kept", "mixed", "mixed"))
         for operations in self._unsynced.values():
@@ -189,7 +188,7 @@ class SimulatedDisk:
         return self.reopen()
 
     def kill(self) -> None:
-        """Ends the process but not the machine: what was written is there, though a power cut may still take it."""
+        """Ends the process but not the machine: written data is there, although a power cut may still lose it."""
         self._dead = True
 
     def reopen(self) -> SimulatedDisk:
@@ -207,7 +206,7 @@ class SimulatedDisk:
         return disk
 
     def copy(self, random: Random) -> SimulatedDisk:
-        """A directory of its own with the same contents, synced and unsynced; faults are not copied."""
+        """A separate directory with the same contents, synced and unsynced; faults are not copied."""
         disk = SimulatedDisk(random, capacity=self.capacity, cold_reads=self.cold_reads)
         inodes: dict[Inode | None, Inode | None] = {None: None}
 
@@ -228,7 +227,7 @@ class SimulatedDisk:
         return disk
 
     def flip_bit(self, name: str, offset: int, bit: int = 0) -> None:
-        """Damages a byte where it lies, as a bad medium does."""
+        """Damages a stored byte, as a bad medium does."""
         self._inode(name).flip(offset, 1 << bit)
 
     def lose(self, name: str) -> None:
@@ -241,7 +240,7 @@ class SimulatedDisk:
         }
 
     def inode(self, name: str) -> Inode:
-        """A file, for whoever does harm to it."""
+        """A file, for fault injection."""
         return self._inode(name)
 
     def contents(self, name: str) -> bytes:
@@ -322,7 +321,7 @@ def _apply(names: dict[str, Inode | None], operation: tuple[str, str, str | Inod
 
 
 def _drop_orphans(names: dict[str, Inode | None]) -> None:
-    """Removes what lies in folders that were never durably made."""
+    """Removes the contents of directories that were never durably created."""
     for name in sorted(names):
         folder = _folder(name)
         if folder and folder not in names:

@@ -1,8 +1,9 @@
-"""Drives the node of a simulated machine, the twin of `runtime.driver`: threads, timers and output over simulated time.
+"""Drives the node of a simulated machine, the counterpart of `runtime.engine.driver`: threads, timers and output over
+simulated time.
 
-What is done in a turn of the node is the product's (`backend.node.node_turns`). One driver is one life of the process. Flushes
-and jobs take simulated time, each in a helper that does one thing at a time; they take effect on the disk at one moment and are
-reported at a later one. Now and then the flush of a lone request is run at once, as in production.
+The product (`backend.node.node_turns`) decides the work of a turn. One driver is one life of the process. Flushes and jobs
+take simulated time, each in a helper that does one thing at a time; they take effect on the disk at one moment and are
+reported at a later one. Now and then the flush of a lone request runs inline, as in production.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class Host(Protocol):
     def failed(self, error: Exception) -> None: ...
     def crash(self, *, power: bool) -> None: ...
     def do(self, call: Callable[[], None]) -> None:
-        """Does something, when the machine does not stand still."""
+        """Does something, when the machine is not paused."""
 
     def at(self, site: Site) -> None:
-        """The process is at a place in which it may stand still."""
+        """The process is at a point where it may pause."""
 
 
 class _PausingNode:
-    """The node of a turn, on a machine that may stand still between two steps of it."""
+    """The node of a turn, on a machine that may pause between two steps of it."""
 
     def __init__(self, node: Node, at: Callable[[Site], None]) -> None:
         self._node = node
@@ -104,9 +105,9 @@ class SimulatedDriver:
         self.ended = False
         self.turns = NodeTurns(_PausingNode(node, host.at), self)
         self.most_unflushed_bytes = 0
-        """Without what came in the one turn in which the bound was passed."""
+        """Without the input of the one turn in which the limit was exceeded."""
         self.taken_bytes = 0
-        """What clients sent and the node took in since its last turn."""
+        """The bytes that the node has accepted from clients since its last turn."""
         self._burst_bytes = 0
         self._was_congested = False
         self._flush: Flush | None = None
@@ -150,13 +151,13 @@ class SimulatedDriver:
         return self._flush is not None
 
     def half_done(self) -> list[Job]:
-        """What the helpers are in the middle of."""
+        """The work that the helpers have begun."""
         flush = [self._flush] if self._flush is not None and not self._flush_has_run else []
         job = [self._job] if self._job is not None and not self._job_has_run else []
         return [*flush, *job]
 
     def finish(self) -> None:
-        """Lets everything under way come to its end at once, for a clean stop."""
+        """Completes all running work at once, for a clean stop."""
         self.turns.is_closing = True
         for _ in range(1_000_000):
             if self._flush is not None:
@@ -199,10 +200,10 @@ class SimulatedDriver:
         """A turn of the node is over."""
 
     def _note_unflushed(self, node: Node) -> None:
-        # Moves have a bound of their own, and happen only when a flush takes them along at once.
+        # Moves have their own limit, and happen only when a flush includes them at once.
         store, taken, self.taken_bytes = self.store, self.taken_bytes, 0
         unflushed_bytes = store.unflushed_bytes - store.moved_bytes - store.foreign_bytes
-        # What came at once, after a cut or a pause, was taken before anybody could stop it.
+        # Input that arrived together, after a cut or a pause, was accepted before anything could stop it.
         if not (self._was_congested and self.congested):
             self._burst_bytes = min(taken, max(0, unflushed_bytes - node._parts.max_unflushed_bytes))
         self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes - self._burst_bytes)

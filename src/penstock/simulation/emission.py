@@ -1,7 +1,7 @@
-"""The plain model of a queue that sorts by its producers' stamps: its records, a list, and Python's own sort.
+"""A simple model of a queue sorted by its producers' stamps: its records, a list, and Python's own sort.
 
-It knows nothing of how the engine sorts; it takes the records at their word and says in which order messages left the
-window, and what in the records cannot be.
+It is independent of the engine's sorter; it takes the records as given and computes the order in which messages left the
+window, and contradictions in the records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.simulation.observed_store import AppendedRecord
 
 
 class LateMessage(NamedTuple):
-    """A message that came too late, and what had left when it came."""
+    """A message that came too late, and the watermark at that time."""
 
     sequence: int
     identifier: TimestampId
@@ -39,7 +39,7 @@ class _Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class Emission:
-    """What the records of one queue say."""
+    """The result of one queue's records."""
 
     causal: bool
     order: list[int] = field(default_factory=list)
@@ -55,8 +55,9 @@ class Emission:
     _left: set[TimestampId] = field(default_factory=set)
 
     def sent(self, record: records.Sent, batch: Batch) -> None:
-        """A batch came in."""
-        if record.origin is not None:  # what comes back from elsewhere has had its turn, and joins at the end
+        """A batch arrived."""
+        # messages that come back from elsewhere were in order before, and join at the end
+        if record.origin is not None:
             self.order += range(record.first, record.first + record.count)
             return
         stamps = batch.integers(STAMPS)
@@ -148,7 +149,7 @@ class Emission:
 
 
 def replay(appended: Sequence[AppendedRecord], *, causal: bool) -> Emission:
-    """What the records of a queue say, taken at their word."""
+    """The result of a queue's records."""
     emission = Emission(causal)
     for entry in appended:
         match records.decode_record(entry.head):

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: each kind at its own pace, from its own plan, until the run is over."""
+"""The faults of a run: each kind with its own frequency, from its own plan, until the run is over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IMPATIENT_MS = (60, 300)
 
 
 class Faults:
-    """Does harm until told to stop, then makes everything well again."""
+    """Injects faults until stopped, then repairs everything."""
 
     def __init__(self, stage: Stage, machine: Machine) -> None:
         self._stage = stage
@@ -34,7 +34,7 @@ class Faults:
         self._history = stage.recorder.history
         self._over = False
         self.counts: Counter[str] = Counter()
-        """What was done, by kind."""
+        """The number of faults, by kind."""
         self._inside = MachineFaults(self._history, stage.schedule, stage.random, stage.trace, self.counts)
         self._inside.add(machine)
         self._hunter = self._draw_hunter()
@@ -78,7 +78,7 @@ class Faults:
             self._be_impatient_later()
 
     def heal(self) -> None:
-        """No more faults; the disk is quick, has room, and the machine runs."""
+        """No more faults; the disk is fast, has space, and the machine runs."""
         self._over = True
         if self._hunter is not None:
             self._hunter.over = True
@@ -242,7 +242,7 @@ class Faults:
         self._note_slowness(duration_ms)
 
     def _note_slowness(self, duration_ms: int) -> None:
-        """What queued up behind the disk takes its time too."""
+        """Work that is queued behind the disk takes time too."""
         span = Span(self._schedule.now_ms)
         self._history.slow_disks.append(span)
 

@@ -1,6 +1,6 @@
-"""What the clients of a run know: what they asked, when, and what they were told. Checkers read it; nobody else.
+"""The knowledge of a run's clients: their requests, times, and answers. Only checkers read it.
 
-`message_history` and `log_history` say what there is to know of a message, of a delivery and of a log.
+`message_history` and `log_history` have the details of messages, deliveries and logs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class BitFlip(NamedTuple):
     at_ms: int
     file: str
     owner: int | None
-    """The queue whose bytes these are; None: it cannot be known from the bytes alone."""
+    """The queue of these bytes; None: it does not follow from the bytes alone."""
 
 
 class ClockStep(NamedTuple):
-    """A jump of the clock: what it showed before, and after."""
+    """A jump of the clock: its readings before and after."""
 
     before_ms: int
     after_ms: int
@@ -41,7 +41,7 @@ class ClockStep(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class History:
-    """Everything that the clients of a run, and whoever does harm to it, know."""
+    """Everything that the clients of a run, and the fault injectors, know."""
 
     lives: dict[int, QueueLife] = field(default_factory=dict)
     messages: dict[int, SentMessage] = field(default_factory=dict)
@@ -62,13 +62,13 @@ class History:
     skew_ms: int = 0
     """By how much the clocks of nodes may differ, and leases and delays with them."""
     is_crowded: bool = False
-    """Whether few receivers may wait at a partition: one that is refused at one waits at the others, and hears nothing of it."""
+    """Whether few receivers may wait at a partition: one that is refused at one waits at the others, and does not notice."""
     downtimes: list[Span] = field(default_factory=list)
     full_disks: list[Span] = field(default_factory=list)
     full_journals: list[int] = field(default_factory=list)
     """When an append was refused as on a disk whose reserve is used up."""
     reserves_begun: list[int] = field(default_factory=list)
-    """When a journal went on in the last file that was ready."""
+    """When a journal continued in the last prepared file."""
     slow_disks: list[Span] = field(default_factory=list)
     fenced: set[int] = field(default_factory=set)
     """Queues that were found to be damaged after they were deleted. The node keeps them for a repair, and no client sees them."""
@@ -82,23 +82,23 @@ class History:
     """(queue, sequence number) of messages of which an unclean election lost that they left: they may be in two places."""
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """What did not come to an end when everything was well again."""
+    """Work that did not end after all faults had ended."""
     cold_reads: bool = False
     """Whether a delivery may have to wait for the disk."""
     log: LogHistory = field(default_factory=LogHistory)
     records: dict[int, list[AppendedRecord]] = field(default_factory=dict)
-    """Of each partition: what the node wrote and no crash took away, in order."""
+    """Of each partition: the node's records that no crash removed, in order."""
     whereabouts: Whereabouts | None = None
-    """Where messages ended by the records, where a queue was deleted."""
+    """Where messages ended by the records, if a queue was deleted."""
     clocks_are_true: bool = False
-    """Whether everybody's interval of time held true time throughout."""
+    """Whether the clock intervals of all processes contained true time throughout."""
     ended_ms: int = 0
     most_unflushed_bytes: int = 0
     max_unflushed_bytes: int = 0
 
     @property
     def has_deletions(self) -> bool:
-        """Whether anybody asked for a queue to be deleted."""
+        """Whether a deletion of a queue was requested."""
         return any(life.deletion_asked_ms is not None for life in self.lives.values())
 
     def lives_named(self, name: str) -> list[QueueLife]:
@@ -125,7 +125,7 @@ class History:
         return not _overlap([*self.slow_disks, *self.full_disks], from_ms, until_ms)
 
     def say_when_sent(self) -> None:
-        """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
+        """The answer for a batch in several shares has the time of the last; each delivery has its own."""
         for message in self.messages.values():
             if message.life.settings[0].partitions > 1 and message.fate == "stored":
                 times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]

@@ -1,4 +1,4 @@
-"""The bytes of one simulated file: what a read sees, what would survive a power cut, and what is in between."""
+"""The bytes of one simulated file: what a read sees, what would survive a power cut, and the difference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Inode:
         self.unreadable: set[int] = set()
         """Sectors that the device cannot read until they are written again."""
         self.overwritten: deque[tuple[int, bytes]] | None = None
-        """Where it is remembered: what lay where something was written, the newest last."""
+        """If it is remembered: the bytes before each write, the newest last."""
 
     def write(self, offset: int, data: bytes) -> None:
         """Seen by reads at once, durable after `sync`."""
@@ -46,11 +46,11 @@ class Inode:
         self._unsynced.clear()
 
     def forget_unsynced(self) -> None:
-        """What a failed sync leaves: reads still see the bytes, no later sync will write them."""
+        """The state after a failed sync: reads still see the bytes, no later sync will write them."""
         self._unsynced.clear()
 
     def flip(self, offset: int, mask: int) -> None:
-        """Changes a stored byte behind everyone's back."""
+        """Changes a stored byte without a trace."""
         self.content[offset] ^= mask
         if offset < len(self._durable):
             self._durable[offset] ^= mask
@@ -60,7 +60,7 @@ class Inode:
         return not self.unreadable or self.unreadable.isdisjoint(_sectors(offset, size))
 
     def before(self, sector: int) -> bytes:
-        """What a sector held before it was last written, as far as that is remembered; else zeros."""
+        """A sector's contents before its last write, if they are remembered; else zeros."""
         start, end = sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES
         found = self.content[start:end]
         for offset, old in reversed(self.overwritten or ()):
@@ -71,7 +71,7 @@ class Inode:
         return bytes(len(found))
 
     def damage(self, offset: int, data: bytes) -> None:
-        """Other bytes are there, on the medium, and nobody wrote them."""
+        """Replaces bytes on the medium without a write."""
         _put(self.content, offset, data)
         if offset < len(self._durable):
             _put(self._durable, offset, data)

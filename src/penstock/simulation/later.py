@@ -1,4 +1,4 @@
-"""What is to be done later in simulated time, unless it is cancelled."""
+"""A delayed call in simulated time that can be cancelled."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What the disk of a machine says of each partition before a node is opened on it, read with rules that are not recovery's.
+"""Reads each partition from the disk of a machine before a node is opened on it, with rules other than recovery's.
 
-Recovery asks of every record whether it is to be replayed. Here the journal is read from its first file on, the whole of it,
-and the last word about a partition counts: a record, a cut, the last part of a whole state, or that it is gone. What a snapshot
-says about the place at which it was taken is not believed: the records before that place must end where the snapshot stands.
-Only how bytes become entries is shared with the product.
+Recovery decides for every record whether to replay it. Here the whole journal is read from its first file on, and the last
+entry about a partition counts: a record, a cut, the last part of a whole state, or its removal. A snapshot's statement
+about the position at which it was captured is not trusted: the records before that position must end at the snapshot's
+index. Only the decoding of entries is shared with the product.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class LogEnd(NamedTuple):
 
     last: int
     says: str
-    """What says so."""
+    """The entry that says so."""
 
 
 class LedgerReading:
-    """What stands on the disk about every partition."""
+    """The contents of the disk about every partition."""
 
     def __init__(self, disk: SimulatedDisk, seed: int) -> None:
         self.standings: dict[int, LogEnd] = {}
         self.places: dict[int, dict[int, int]] = {}
         """By partition: index → position of the record that counts, of those in the journal."""
         self.broken: dict[int, str] = {}
-        """Partitions whose records do not follow each other behind their snapshot: they must be fenced."""
+        """Partitions whose records are not consecutive after their snapshot: they must be fenced."""
         self.disagreeing: dict[int, str] = {}
-        """Partitions whose snapshot does not stand where their records before it end. Damage may do that, nothing else."""
+        """Partitions whose snapshot is not at the end of the records before it. Only damage may cause that."""
         self.former: set[int] = set()
-        """Partitions of which the disk has something of a time before they were given up."""
+        """Partitions of which the disk has something from before they were given up."""
         self._disk = disk
         self._seed = seed
         self._early: dict[int, int] = {}
-        """By partition: where the records before its snapshot end, as far as the journal still has them."""
+        """By partition: the end of the records before its snapshot, as far as the journal still has them."""
         self._parts: dict[int, int] = {}
         """By partition: how many parts of a state were found one after the other."""
         table = _newest_table(disk)
@@ -155,7 +155,7 @@ class LedgerReading:
         self.places.setdefault(partition, {})[index] = position
 
     def _catalogue(self, head: bytes) -> None:
-        """What a node gives up is gone, with everything that was written about it before."""
+        """A partition that a node gives up is gone, with everything that was written about it before."""
         try:
             record = decode_record(head)
         except msgspec.MsgspecError:
@@ -170,7 +170,7 @@ class LedgerReading:
 
 
 def _newest_table(disk: SimulatedDisk) -> snapshot.Table | None:
-    """What the newest snapshot with a table that is whole says it holds."""
+    """The contents of the newest snapshot with an undamaged table."""
     for number in reversed(snapshot.list_snapshots(disk)):
         data = readable(disk, snapshot.snapshot_name(number))
         for front in (True, False):

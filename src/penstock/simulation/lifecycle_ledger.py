@@ -1,7 +1,6 @@
-"""A tiny ledger of lifecycles: what the log says became of every message, put together by number, row by row.
+"""A minimal ledger: what the lifecycle log says about every message, combined by number, row by row.
 
-It knows nothing of queues but the rows: which changes may follow each other, and that numbers have no gaps but those that a row
-speaks of.
+It only knows the rows: which changes may follow each other, and that numbers have no gaps except those that a row names.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Event(NamedTuple):
 
 
 class LifecycleLedger:
-    """What rows say of the messages of each partition."""
+    """The rows about the messages of each partition."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.problems: list[str] = []

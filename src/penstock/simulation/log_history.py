@@ -1,4 +1,4 @@
-"""What readers of retained logs know: what they read, where groups stood, and what they were told about it."""
+"""The knowledge of readers of retained logs: the messages they read, the offsets of groups, and their answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OffsetGone(NamedTuple):
 
 
 class BoundsSeen(NamedTuple):
-    """Where the log began and ended, and the first message at or after a time."""
+    """The ends of the log, and the first message at or after a time."""
 
     life: QueueLife
     begin: int
@@ -66,19 +66,19 @@ class BoundsSeen(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A member learned its share."""
+    """A member learned its assignment."""
 
     life: QueueLife
     place: ReaderIdentity
     offset: int | None
-    """Where to go on; None: it stands by."""
+    """Where to continue; None: it stands by."""
     asked_ms: int
     answered_ms: int
 
 
 @dataclass(slots=True, eq=False)
 class OffsetCommit:
-    """A group's offset that somebody wrote down."""
+    """A committed offset of a group."""
 
     life: QueueLife
     place: ReaderIdentity
@@ -97,7 +97,7 @@ class GroupSeek:
     asked_ms: int
     answered_ms: int | None = None
     offset: int | None = None
-    """Where it stands then, where that was said; None after a deletion too."""
+    """Its new offset, if it is known; None after a deletion too."""
     result: Answered = "lost"
 
 

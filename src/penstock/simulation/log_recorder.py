@@ -1,4 +1,4 @@
-"""Writes the history of logs: what readers asked, and what they were told."""
+"""Writes the history of logs: the requests of readers, and their answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.wire.log_messages import GroupDescription, GroupMembership, LogBou
 
 
 class LogRecorder:
-    """Knows the history of logs, the messages that were sent, and the time."""
+    """The history of logs, the messages that were sent, and the time."""
 
     def __init__(self, recorder: Recorder, schedule: Schedule) -> None:
         self._recorder = recorder
@@ -58,7 +58,7 @@ class LogRecorder:
         self.history.gone.append(OffsetGone(life, start, asked_ms, self._schedule.now_ms))
 
     def bounds(self, life: QueueLife, answer: LogBounds, time_ms: int | None, asked_ms: int) -> None:
-        """Somebody asked where the log begins and ends."""
+        """A client asked for the ends of the log."""
         self.history.bounds.append(
             BoundsSeen(life, answer.begin, answer.end, time_ms, answer.found, asked_ms, self._schedule.now_ms)
         )
@@ -84,13 +84,13 @@ class LogRecorder:
         return commit
 
     def seeking(self, life: QueueLife, group: str) -> GroupSeek:
-        """Somebody is about to set a group elsewhere, or to delete it."""
+        """A client is about to move a group, or to delete it."""
         seek = GroupSeek(life, group, self._schedule.now_ms)
         self.history.seeks.append(seek)
         return seek
 
     def answered(self, asked: OffsetCommit | GroupSeek, *, done: bool) -> None:
-        """The node said yes or no."""
+        """The node accepted or refused."""
         asked.answered_ms = self._schedule.now_ms
         asked.result = "done" if done else "refused"
 

@@ -1,7 +1,7 @@
 """The simulated machine: the real node over the real store on a simulated disk, and the connections to it.
 
-It may lose its power, or the process its life, at any moment: also in the middle of a flush or a job, and
-while it starts.
+It may lose its power, or the process may be killed, at any moment: also in the middle of a flush or a job, and while it
+starts.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Machine:
         self.trap: Trap | None = None
         """When to lose the power next."""
         self.turn_pause: TurnPause | None = None
-        """Where to stand still in the middle of a turn."""
+        """Where to pause in the middle of a turn."""
         self.stood_still: Callable[[TurnPause], None] = lambda pause: None
-        """Told when it is about to."""
+        """Called when it is about to pause."""
         self._in_turn = False
         self._paused = False
         self._held: deque[Callable[[], None]] = deque()
@@ -76,12 +76,12 @@ class Machine:
         self.booted: list[Callable[[Node], None]] = []
         """Called after each start, before anything is served."""
         self.going_down: list[Callable[[ObservedStore], None]] = []
-        """Called at each stop, while the state can still be looked at."""
+        """Called at each stop, while the state can still be read."""
         self.defects: list[tuple[int, str]] = []
         """(when, what): errors out of the node that nothing the simulation did explains."""
         self._driver: SimulatedDriver | None = None
         self._port: ClientPort | None = None
-        """Where clients connect to, while there is a process."""
+        """The port for clients, while there is a process."""
 
     @property
     def is_up(self) -> bool:
@@ -154,10 +154,10 @@ class Machine:
         self._driver.wake()
         return True
 
-    # -- standing still --------------------------------------------------------------------------------------
+    # -- pauses ----------------------------------------------------------------------------------------------
 
     def do(self, call: Callable[[], None]) -> None:
-        """Does something now, or in its turn when the machine goes on."""
+        """Does something now, or in its turn when the machine continues."""
         if self._paused or self._in_turn or self._held:
             self._held.append(call)
         else:
@@ -168,13 +168,13 @@ class Machine:
         self._paused = self.is_up
 
     def resume(self) -> None:
-        """It goes on, with whatever came meanwhile."""
+        """It continues, with all input that arrived meanwhile."""
         self._paused = False
         while self._held and not (self._in_turn or self._paused):
             self._held.popleft()()
 
     def at(self, site: Site) -> None:
-        """The process is at a place in which it may stand still in the middle of its turn."""
+        """The process is at a point where it may pause in the middle of its turn."""
         pause = self.turn_pause
         if pause is None or pause.site != site or self._schedule.is_within or not pause.when():
             return
@@ -246,11 +246,11 @@ class Machine:
         self._end(power=power)
 
     def stop(self) -> None:
-        """A clean stop: what is under way ends, the node says its last words."""
+        """A clean stop: running work ends, the node closes its journal."""
         driver = self._driver
         if driver is None:
             return
-        if self._in_turn:  # it does not hear the signal, and is killed
+        if self._in_turn:  # it does not get the signal, and is killed
             self.crash(power=False)
             return
         self._trace.add(self.name, "stops")
@@ -292,7 +292,7 @@ class Machine:
     # -- connections -----------------------------------------------------------------------------------------
 
     def accepts(self) -> bool:
-        """Whether somebody listens."""
+        """Whether a server listens."""
         return self._driver is not None
 
     def opened(self, link: Link) -> None:
@@ -328,6 +328,6 @@ class Machine:
 
 
 def _place(error: Exception) -> str:
-    """Where an error was raised: a seed that shows a defect says where to look."""
+    """Where an error was raised, for the report of a seed that shows a defect."""
     frames = extract_tb(error.__traceback__)
     return f" (in {frames[-1].name}, {frames[-1].filename}:{frames[-1].lineno})" if frames else ""

@@ -1,4 +1,4 @@
-"""What goes wrong inside one machine, on one node or in a cluster alike: each is counted, and noted for checkers."""
+"""The faults inside one machine, for a single node and for a cluster: each is counted, and noted for checkers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OPERATIONS = (
     "make_folder",
 )
 _UPKEEP_MS = 2_000
-"""What a refused append put off is tried again by then."""
+"""Work that a refused append postponed is repeated by then."""
 
 
 class MachineFaults:
-    """Does harm to machines, one at a time."""
+    """Injects faults into machines, one at a time."""
 
     def __init__(
         self, history: History, schedule: Schedule, random: Random, trace: Trace, counts: Counter[str]
@@ -47,7 +47,7 @@ class MachineFaults:
         self._undo: list[Callable[[], None]] = []
 
     def add(self, machine: Machine) -> None:
-        """Listens to what becomes of faults that wait for their moment."""
+        """Registers for the outcome of faults that wait for their moment."""
         machine.refusals.refused = lambda refusal, what: self._refused(machine, refusal, what)
         machine.refusals.reserve_begun = lambda: self._history.reserves_begun.append(self._schedule.now_ms)
         machine.stood_still = self._stood_still
@@ -75,7 +75,7 @@ class MachineFaults:
     # -- turns -----------------------------------------------------------------------------------------------
 
     def pause_in_turn(self, machine: Machine) -> None:
-        """The process will stand still in the middle of something."""
+        """The process will pause in the middle of an action."""
         machine.turn_pause = draw_pause(self._random)
 
     def _stood_still(self, pause: TurnPause) -> None:
@@ -134,7 +134,7 @@ class MachineFaults:
         self._damaged(machine, "unreadable sector", place, place.owners)
 
     def lose_write(self, machine: Machine) -> None:
-        """Something was written, synced, and never reached the medium: what was there before is there."""
+        """A write was synced, and never reached the medium: the earlier contents are there."""
         places = self.places(machine)
         if places:
             place = self._random.choice(places)
@@ -155,7 +155,7 @@ class MachineFaults:
             self._misdirect(machine, *self._random.choice(pairs), self._random)
 
     def misdirect(self, machine: Machine, dice: Random) -> bool:
-        """The same, where somebody is going to read the message that should be there, and may take the other one for it."""
+        """The same, if the message that should be there will be read and may be confused with the other one."""
         read_next = _read_next(machine)
         pairs = [
             (written, landed)
@@ -176,7 +176,7 @@ class MachineFaults:
         self._damaged(machine, "misdirected write", landed, written.owners | landed.owners)
 
     def places(self, machine: Machine) -> list[Stretch]:
-        """What may be damaged on a machine."""
+        """The places on a machine that may be damaged."""
         store = machine.store
         return (
             stretches(machine.disk, store.identity.seed, store.committed_position)
@@ -201,7 +201,7 @@ class MachineFaults:
         self._undo.append(undo)
 
     def put_right(self) -> bool:
-        """What was done to sectors is undone, as when they come from a copy; False where nothing was."""
+        """Undoes the damage to sectors, as from a copy; False if there was none."""
         undone, self._undo = self._undo, []
         for undo in reversed(undone):
             undo()
@@ -213,7 +213,7 @@ class MachineFaults:
             "faults",
             f"{machine.name}: {what} at sector {place.first} of {place.file}, of queues {sorted(owners)}",
         )
-        # A header that is gone leaves a hole in the journal, and whose it was is not known.
+        # A missing header leaves a hole in the journal, of unknown partitions.
         suspects: list[int | None] = [None] if place.file.startswith(f"{FOLDER}/") else [*sorted(owners)]
         for owner in suspects:
             self._history.flips.append(BitFlip(self._schedule.now_ms, place.file, owner))
@@ -221,7 +221,7 @@ class MachineFaults:
     # -- for checkers ----------------------------------------------------------------------------------------
 
     def _slow(self, duration_ms: int) -> None:
-        """The disk could not keep up, or nobody asked it to: what was due meanwhile is late."""
+        """The disk could not keep up, or was not used: due work is late."""
         self._history.slow_disks.append(self._span(duration_ms))
 
     def _span(self, duration_ms: int) -> Span:

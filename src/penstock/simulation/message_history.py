@@ -1,7 +1,7 @@
 """One queue, one message, one delivery: what the clients of a run know of each.
 
-All times are the clock's. Something that was asked at `asked_ms` and answered at `answered_ms` happened on the
-node somewhere between the two; what was never answered may have happened or not.
+All times are the clock's. An action that was requested at `asked_ms` and answered at `answered_ms` happened on the node
+somewhere between the two; without an answer it may have happened or not.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class QueueLife:
     deletion_asked_ms: int | None = None
     purges: list[Span] = field(default_factory=list)
     redriven: bool = False
-    """Whether messages were moved out of it, or may have been, because somebody asked for it."""
+    """Whether messages were moved out of it, or may have been, by a request."""
     damaged_ms: int | None = None
     watermarks_us: set[int] = field(default_factory=set)
-    """Those that anybody was told."""
+    """All known watermarks."""
     statistics: QueueStatistics | None = None
     """As the node saw it at the end."""
 
     @property
     def watermark_us(self) -> int:
-        """The highest watermark that anybody was told."""
+        """The highest known watermark."""
         return max(self.watermarks_us, default=0)
 
     @property
@@ -56,11 +56,11 @@ class QueueLife:
 
     @property
     def late_queue(self) -> str | None:
-        """Where messages go that come too late for the order."""
+        """The queue for messages that come too late for the order."""
         return f"{self.name}.late" if self.sorted else None
 
     def dead_letter_queues(self) -> list[str]:
-        """Where its messages may have gone to."""
+        """The queues to which its messages may have moved."""
         return sorted({s.dead_letter_queue for s in self.settings if s.dead_letter_queue is not None})
 
     def least_ms(self, name: str) -> int:
@@ -79,7 +79,7 @@ ENDLESS_MS = 2**60
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """Something that was asked and perhaps answered."""
+    """A request with an optional answer."""
 
     asked_ms: int
     answered_ms: int | None = None
@@ -114,7 +114,7 @@ class SentMessage:
     answered_ms: int = 0
     deliveries: list[DeliveredMessage] = field(default_factory=list)
     deleted_late: bool = False
-    """Whether somebody deleted it with the receipt of a lease that a failover lost."""
+    """Whether it was deleted with the receipt of a lease that a failover lost."""
     identifier: TimestampId | None = None
     """The producer's stamp."""
     made_us: int = 0
@@ -150,7 +150,7 @@ class SentMessage:
 
 
 class SendAnswer(NamedTuple):
-    """What a producer was told about a batch."""
+    """The answer to a producer about a batch."""
 
     runs: Runs
     duplicates: list[int]
@@ -159,7 +159,7 @@ class SendAnswer(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SentBatch:
-    """A batch, however often it was sent under its number."""
+    """A batch with all its attempts under one number."""
 
     life: QueueLife
     producer: int
@@ -174,7 +174,7 @@ class SentBatch:
     heard: list[tuple[int, int, int]] = field(default_factory=list)
     """With each answer: when it arrived, that in true time, and the server's stamp."""
     is_ordered: bool = False
-    """Whether its producer said which batch it follows, and so is promised that they are stored in order."""
+    """Whether its producer named the batch that it follows, so that the order is promised."""
 
 
 class MovedFrom(NamedTuple):
@@ -192,7 +192,7 @@ class MovedFrom(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Settlement:
-    """What a consumer did about a message it holds, or once held."""
+    """A consumer's action on a message that it holds, or once held."""
 
     kind: Kind
     asked_ms: int
@@ -201,7 +201,7 @@ class Settlement:
     answered_ms: int | None = None
     result: Result = "pending"
     again: bool = False
-    """Whether it was asked again, because nobody knew what became of the first attempt; the answer is that of the last."""
+    """Whether it was repeated because the outcome of the first attempt was unknown; the answer is that of the last."""
 
     def may_have_deleted(self) -> bool:
         """Whether the message may be gone because of it."""
@@ -214,7 +214,7 @@ class Settlement:
 
 @dataclass(slots=True, eq=False)
 class DeliveredMessage:
-    """A message as one consumer got it once."""
+    """One delivery of a message to one consumer."""
 
     life: QueueLife
     message: SentMessage | None
@@ -225,7 +225,7 @@ class DeliveredMessage:
     lease: int
     token: bytes
     place: int
-    """Where it stood in its delivery."""
+    """Its position in the delivery."""
     asked_ms: int
     arrived_ms: int
     granted_ms: int | None

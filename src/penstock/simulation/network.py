@@ -1,7 +1,7 @@
-"""Connections that are late, cut bytes into pieces wherever they like, and break.
+"""Connections that are late, cut bytes into arbitrary pieces, and break.
 
-Like TCP they never reorder, lose or change bytes in the middle: a direction delivers a prefix of what was put
-into it, and then both ends learn, each in its own time, that the connection is gone.
+Like TCP they never reorder, lose or change bytes in the middle: a direction delivers a prefix of its bytes, and then both
+ends learn, at different times, that the connection is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Acceptor(Protocol):
 
 
 class Network:
-    """Where clients find the server, and how slow the way is."""
+    """Where clients find the server, and the delays."""
 
     def __init__(self, schedule: Schedule, random: Random, acceptor: Acceptor) -> None:
         self.schedule = schedule
@@ -39,7 +39,7 @@ class Network:
         self.open_links: dict[int, Link] = {}
 
     def connect(self, arrived: Callable[[bytes], None], lost: Callable[[], None]) -> Link | None:
-        """A connection, or None where nobody listens."""
+        """A connection, or None if no server listens."""
         if not self.acceptor.accepts():
             return None
         link = self._make_link(arrived, lost)
@@ -56,7 +56,7 @@ class Network:
         return self.random.randint(*self.latency_ms)
 
     def pieces(self, data: bytes) -> list[bytes]:
-        """What was sent at once, as it arrives."""
+        """The pieces of one write, as they arrive."""
         if len(data) < 2 or self.random.random() >= self.cut_share:
             return [data]
         cuts = sorted(self.random.randrange(1, len(data)) for _ in range(self.random.randint(1, 3)))
@@ -66,7 +66,7 @@ class Network:
 
 
 class Link:
-    """One connection. `number` is what the node knows it by."""
+    """One connection. `number` identifies it for the node."""
 
     def __init__(
         self, network: Network, number: int, arrived: Callable[[bytes], None], lost: Callable[[], None]
@@ -110,13 +110,13 @@ class Link:
             self._arrived(piece)
 
     def stall(self, duration_ms: int) -> None:
-        """What is sent from now on is on its way for so long, and what follows it too."""
+        """Delays everything sent from now on for so long."""
         until_ms = self._network.schedule.elapsed_ms + duration_ms
         self._to_server_ms = max(self._to_server_ms, until_ms)
         self._to_client_ms = max(self._to_client_ms, until_ms)
 
     def close(self) -> None:
-        """The client closes it: what it has sent arrives all the same, be it when there is another connection already."""
+        """The client closes it: sent bytes arrive all the same, even if there is another connection already."""
         if not self.broken and self._network.random.random() < 0.7:
             self._leave(self._network.delay_ms(), self._network.delay_ms())
         else:
@@ -145,7 +145,7 @@ class Link:
         schedule.after(self._network.delay_ms() + self._network.random.randint(0, 20), self._tell_client)
 
     def server_stopped(self) -> None:
-        """There is no server any more: only the client needs to be told."""
+        """The server is gone: only the client must be told."""
         self._server_knows = True
         self.break_off()
 

@@ -1,4 +1,4 @@
-"""A store that also tells the simulation what is appended to it, so that a second copy of the state can be kept."""
+"""A store that also reports its appends to the simulation, for a second copy of the state."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ObservedStore(Store):
     before_append: Callable[[int, int, bytes, bool], None] | None = None
     """Asked with the kind of the entry, the partition, the head, and whether it may use the journal's reserve."""
     reserve_begun: Callable[[], None] = staticmethod(lambda: None)
-    """Told when the journal goes on in the last file that is ready: what sends may not use, and deletes may."""
+    """Called when the journal continues in the last prepared file, which sends may not use, and deletes may."""
     on_append: Callable[[AppendedRecord], None] | None = None
     is_foreign: Callable[[int], bool] = staticmethod(lambda partition: False)
-    """Whether what is appended to a partition comes from another node."""
+    """Whether an append to a partition comes from another node."""
 
     def __init__(self, disk: Disk, options: StorageOptions, opened: OpenedDirectory) -> None:
         super().__init__(disk, options, opened)
@@ -43,7 +43,7 @@ class ObservedStore(Store):
         self._moved_bytes = [0, 0]
         """The same of what was appended for moves between queues."""
         self._assured = 0
-        """So many appends were told that there is room for them."""
+        """The number of appends for which room was confirmed."""
         put, rotate = self._journal._put, self._journal.rotate
 
         def put_if_allowed(
@@ -68,12 +68,12 @@ class ObservedStore(Store):
 
     @property
     def foreign_bytes(self) -> int:
-        """What waits for the disk and came from other nodes: the windows of streams bound it."""
+        """Bytes from other nodes that wait for the disk: the windows of streams bound them."""
         return self._foreign_bytes[0] + self._foreign_bytes[1]
 
     @property
     def moved_bytes(self) -> int:
-        """What waits for the disk and was appended for moves between queues."""
+        """Bytes of moves between queues that wait for the disk."""
         return self._moved_bytes[0] + self._moved_bytes[1]
 
     def take_flush(self) -> Flush | None:

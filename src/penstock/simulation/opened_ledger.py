@@ -1,9 +1,9 @@
-"""Index = ledger, at every open: a node that starts stands where the journal on its disk ends, or says that it does not.
+"""Index = ledger, at every start: a node is at the end of the journal on its disk, or reports that it is not.
 
-What the disk holds is read before the process starts (`ledger_reading`), by other rules than recovery's. After the start every
-partition that is not fenced must stand at the last record, the journal must go on from there, whoever reads the log for replicas
-must find each record where it is, and every message must lie where the table says. What is fenced must have a reason: a disk that
-does not hold what was written to it.
+The disk is read before the process starts (`ledger_reading`), by rules other than recovery's. After the start every
+partition that is not fenced must be at the last record, the journal must continue from there, a reader of the log for
+replicas must find each record at its position, and every message must be where the table says. Fencing must have a reason:
+a disk without data that was written to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OpenedLedger:
         self._reading: LedgerReading | None = None
         self._appended: Counter[int] = Counter()
         self._fenced: set[int] = set()
-        """Partitions that were said to be fenced for nothing."""
+        """Partitions that were reported as fenced without a reason."""
 
     def opening(self, disk: SimulatedDisk) -> None:
         """A process is about to start on the disk."""
@@ -46,7 +46,7 @@ class OpenedLedger:
             self._appended[record.partition] += 1
 
     def opened(self, node: Node, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
-        """The process is up: what is not as the disk says. With `is_harmed` the disk does not hold what was written to it."""
+        """The process has started: the differences from the disk. With `is_harmed` the disk lacks data that was written to it."""
         reading, self._reading = self._reading, None
         assert reading is not None
         parts = node._parts
@@ -89,7 +89,7 @@ class OpenedLedger:
             yield f"is opened at record {partition.index}, and its last one on disk is {expected} ({says})"
             return
         if not expected and partition_id in reading.former:
-            # What the journal has of it counts no more, and the node must know that it once had something.
+            # What the journal has of it no longer counts, and the node must know that it once had something.
             if store.replica_log is not None and not store.replica_log.had(partition_id):
                 yield "was given up and is held again, and is opened as one that never had anything"
             return
@@ -109,7 +109,7 @@ class OpenedLedger:
                 break
 
     def _lies(self, partition: Partition, disk: SimulatedDisk) -> Iterator[str]:
-        """Whether what lives lies where the table and the log say."""
+        """Whether living messages are where the table and the log say."""
         stored = StoredBatches(disk, self._seed)
         for position, number, piece in living_files.living_places(
             partition, living_files.files_of(partition), set()

@@ -1,4 +1,4 @@
-"""Dice for one purpose alone: whatever they decide, the other dice of a run fall as they did."""
+"""A random generator for one purpose: it does not change the other random choices of a run."""
 
 from __future__ import annotations
 

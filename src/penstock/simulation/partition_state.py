@@ -1,4 +1,4 @@
-"""The state of a partition as plain values: what two copies of it must agree on, and what must agree inside one."""
+"""The state of a partition as plain values: what two copies of it must agree on, and what must be consistent inside one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _living(partition: Partition) -> dict[int, tuple[int, int, int, int, int]]:
 
 
 def differences(expected: Partition, found: Partition) -> Iterator[str]:
-    """What is not the same in two copies of a partition; where the messages lie on disk does not count."""
+    """The differences between two copies of a partition; the positions of messages on disk do not count."""
     mine, theirs = _image(expected), _image(found)
     for name in {**mine, **theirs}:
         left, right = mine.get(name), theirs.get(name)
@@ -74,7 +74,7 @@ def _shown(value: object, other: object) -> str:
 
 
 def inconsistencies(partition: Partition) -> Iterator[str]:
-    """What does not fit together inside one partition."""
+    """Inconsistencies inside one partition."""
     table = partition.table
     living = _living(partition)
     for state in _COUNTED:

@@ -1,4 +1,4 @@
-"""The plan of a queue: its settings, and what its producers put into it."""
+"""The plan of a queue: its settings, and the messages of its producers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.model.settings import QueueSettings
 
 @dataclass(slots=True)
 class QueuePlan:
-    """A queue and what its producers put into it."""
+    """A queue and the messages of its producers."""
 
     name: str
     settings: QueueSettings
@@ -26,5 +26,5 @@ class QueuePlan:
 
 
 def visibility(random: Random) -> int:
-    """How long a lease lasts where nobody says anything else."""
+    """The duration of a lease if a request names none."""
     return random.choice((300, 1_000, 3_000, 8_000))

@@ -1,4 +1,4 @@
-"""The record log: what the node wrote about each queue and no crash took away, for checkers that read records."""
+"""The record log: the node's records about each queue that no crash removed, for checkers that read records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.simulation.observed_store import AppendedRecord
 
 
 class RecordLog:
-    """Records by partition; a record that is written under a number again replaces what a crash took."""
+    """Records by partition; a record that is written under a number again replaces one that a crash removed."""
 
     def __init__(self, logs: dict[int, list[AppendedRecord]]) -> None:
         self._logs = logs
@@ -19,9 +19,9 @@ class RecordLog:
         log.append(record)
 
     def recovered(self, node: Node) -> None:
-        """The node is up again, or at its end: what it does not know any more was never promised to anybody.
+        """The node has started again, or is at its end: records that it no longer has were never acknowledged.
 
-        What is fenced may know it again when its disk has been restored from a copy.
+        A fenced partition may have them again when its disk has been restored from a copy.
         """
         catalogue = node._parts.catalogue
         for partition_id, partition in catalogue.partitions.items():

@@ -1,4 +1,4 @@
-"""Writes the history: turns requests and answers, as clients see them, into what they know afterwards."""
+"""Writes the history: turns requests and answers, as clients see them, into their knowledge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sequences_of(runs: Runs) -> list[int]:
 
 
 class Recorder:
-    """Knows the history and the time."""
+    """The history and the time."""
 
     def __init__(self, history: History, schedule: Schedule) -> None:
         self.history = history
@@ -94,7 +94,7 @@ class Recorder:
             message.stamp_us = result.stamp_us
 
     def send_refused(self, batch: SentBatch, failed: Failed, asked_ms: int) -> None:
-        """A batch was not stored, unless an earlier attempt that nobody answered was."""
+        """A batch was not stored, except perhaps by an earlier attempt without an answer."""
         if failed.code == ErrorCode.BAD_REQUEST and "tell whether it was stored" in failed.message:
             return  # older than the batches that are remembered: it may have been stored
         batch.unanswered -= 1
@@ -152,7 +152,7 @@ class Recorder:
         return found
 
     def peeked(self, life: QueueLife, peeked: Peeked, body: memoryview, asked_ms: int) -> list[Sighting]:
-        """Messages were looked at."""
+        """Messages were peeked at."""
         found: list[Sighting] = []
         for head, batch, problem in slices(peeked.batches, body):
             for index in range(head.count):
@@ -217,7 +217,7 @@ class Recorder:
         *,
         again: bool = False,
     ) -> None:
-        """The node says what became of the messages of one receipt; `again`: when it was asked once more."""
+        """The outcome for the messages of one receipt; `again`: of a repeated request."""
         stale = set(sequences_of(outcome.stale))
         settled: Result = "done-or-gone"
         if not outcome.gone:
@@ -229,9 +229,7 @@ class Recorder:
             settlement.again = again
             settlement.result = "stale" if message.sequence in stale else settled
             if again and settlement.kind == "release" and settlement.result == "done":
-                settlement.result = (
-                    "done-or-gone"  # a lease that had ended by itself is told in the same words
-                )
+                settlement.result = "done-or-gone"  # a lease that had ended by itself gives the same answer
 
     def received_again(
         self,
@@ -255,7 +253,7 @@ class Recorder:
     def not_settled(
         self, settlements: Sequence[Settlement], failed: Failed | None, *, receipts: int = 1
     ) -> None:
-        """The node refused, or nobody knows: of several receipts it may have settled some before it had no room."""
+        """A refusal, or an unknown outcome: of several receipts some may have been settled before there was no room."""
         no_room = failed is not None and failed.code in (ErrorCode.OVERLOADED, ErrorCode.DISK_FULL)
         if no_room and receipts > 1:
             failed = None

@@ -1,7 +1,7 @@
-"""Appends that find no room: the k-th of a kind, and perhaps some after it, is refused as a busy or full journal does.
+"""Appends that find no room: the k-th of a kind, and perhaps some after it, is refused as by a busy or full journal.
 
-A journal refuses whenever the next file is not ready, so every single append may be the one. Faults by chance hit sends,
-which are most of them; so a refusal waits for one kind of record, or of entry, and strikes at its k-th.
+A journal refuses whenever the next file is not ready, so every single append may be refused. Random faults hit sends,
+which are most of the appends; so a refusal waits for one kind of record, or of entry, and hits its k-th.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def draw_refusal(random: Random) -> RefusedAppends:
 
 
 class Refusals:
-    """Of one machine; they last through its restarts."""
+    """Those of one machine; they continue through its restarts."""
 
     def __init__(self) -> None:
         self._armed: list[RefusedAppends] = []
@@ -51,7 +51,7 @@ class Refusals:
         self.refused: Callable[[RefusedAppends, str], None] = lambda refusal, what: None
         """Told of every append that was refused."""
         self.reserve_begun: Callable[[], None] = lambda: None
-        """Told when the journal goes on in its last file."""
+        """Called when the journal continues in its last file."""
 
     def arm(self, refusal: RefusedAppends) -> None:
         """Waits for appends to refuse, beside those that wait already."""
@@ -68,7 +68,7 @@ class Refusals:
         return bool(self._armed) or self.lets_arrive is not None
 
     def error_for(self, kind: int, partition: int, head: bytes, *, reserve: bool) -> Exception | None:
-        """What an append is refused with; None: it is not."""
+        """The error of an append; None: it is not refused."""
         if not self.is_armed:
             return None
         record = decode_record(head) if kind == RECORD else None

@@ -1,7 +1,7 @@
-"""A second copy of the node's state, made only from the records that the node wrote, to compare with after a crash.
+"""A second copy of the node's state, made only from the node's records, to compare with after a crash.
 
-Recovery must give exactly what some prefix of the log gives, and that prefix must hold everything that was
-committed before the crash. So the copy replays what survived and the two states are compared, value by value.
+Recovery must give exactly the result of some prefix of the log, and that prefix must contain everything that was committed
+before the crash. So the copy replays the surviving records and the two states are compared, value by value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Replica:
         self._committed_position = committed_position
 
     def recovered(self, boot: int, node: Node) -> Iterator[str]:
-        """The node is up again: what is not as the log says."""
+        """The node has started again: the differences from the log."""
         parts = node._parts
         before, last_boot = self._log, self._boot
         old = [entry.record for entry in before if entry.boot == last_boot]
@@ -84,7 +84,7 @@ class Replica:
         yield from self._compare(node)
 
     def live(self, node: Node) -> Iterator[str]:
-        """The node is still up: what is not as the log says."""
+        """The node is running: the differences from the log."""
         self._damaged.update(node._parts.catalogue.damage)
         log, self._log = self._log, []
         yield from self._apply([entry.record for entry in log if entry.boot == self._boot])

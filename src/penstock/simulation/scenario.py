@@ -1,7 +1,6 @@
-"""What a seed decides before anything happens: queues and their settings, who uses them, how storage is cut.
+"""What a seed decides at the beginning: queues and their settings, their clients, the sizes of storage.
 
-Each run has only some of the features and some of the faults: a run with all of them at once would hide in
-its noise what a run with a few of them shows.
+Each run has only some of the features and some of the faults, because all of them together would hide the effects of each.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from penstock.storage.options import StorageOptions
 
 @dataclass(slots=True)
 class FaultPlan:
-    """How often what goes wrong, as milliseconds between two; 0: never."""
+    """The frequency of each fault, as milliseconds between two; 0: never."""
 
     crashes_ms: int = 0
     disconnects_ms: int = 0
@@ -39,12 +38,12 @@ class FaultPlan:
     misplaced_ms: int = 0
     """Sectors cannot be read, hold what they held before, or what was written elsewhere."""
     turn_pauses_ms: int = 0
-    """The process stands still in the middle of a turn."""
+    """A process pauses in the middle of a turn."""
 
 
 @dataclass(slots=True)
 class Scenario:
-    """Everything about a run that is not left to the moment."""
+    """Everything about a run that is decided at the beginning."""
 
     duration_ms: int
     options: StorageOptions
@@ -56,13 +55,13 @@ class Scenario:
     subscribers: int = 1
     operators: int = 1
     flood: bool = False
-    """Whether somebody sends without waiting for answers."""
+    """Whether a client sends without waiting for answers."""
     faults: FaultPlan = field(default_factory=FaultPlan)
     clocks: ClockPlan = field(default_factory=ClockPlan)
     log_readers: int = 0
     group_members: int = 0
     kind: str = ""
-    """What is unusual about the run (`unusual_runs.py`); empty in most."""
+    """The unusual property of the run (`unusual_runs.py`); empty in most."""
     nights: tuple[tuple[int, int], ...] = ()
     """When clients and faults rest, in elapsed milliseconds."""
 
@@ -86,7 +85,9 @@ class Scenario:
 
     @property
     def deletes_targets(self) -> bool:
-        """Whether queues are deleted in the middle of a move into them (`targeted_dead_letters.py`). With dice of their own."""
+        """Whether queues are deleted in the middle of a move into them (`targeted_dead_letters.py`). With its own random
+        generator.
+        """
         faults = self.faults
         harmed = faults.refusals_ms or faults.bit_flips_ms or faults.misplaced_ms or faults.full_disk_ms
         is_quiet = not (harmed or self.flood or self.kind)
@@ -95,7 +96,7 @@ class Scenario:
 
     @property
     def is_impatient(self) -> bool:
-        """Whether clients give connections up that stall: in some of the runs with broken ones. With dice of their own."""
+        """Whether clients give up stalled connections: in some of the runs with broken ones. With its own random generator."""
         return self.faults.disconnects_ms > 0 and Random(f"impatience: {self.duration_ms}").random() < 0.15
 
 
@@ -142,7 +143,7 @@ def draw_scenario(random: Random) -> Scenario:
 
 
 def _follow_some(scenario: Scenario) -> None:
-    """The lifecycle of some queues, in some runs. With dice of their own: what else happens stays as it is."""
+    """The lifecycle logs of some queues, in some runs. With its own random generator."""
     dice = Random(scenario.duration_ms)
     if dice.random() < 0.5:
         return
@@ -219,7 +220,7 @@ def _delays(random: Random) -> QueuePlan:
         visibility_timeout_ms=visibility(random), delay_ms=random.choice((0, 0, 400, 2_000))
     )
     plan = QueuePlan("delays", settings, delays_ms=random.choice((500, 4_000, 12_000)))
-    if plan.delays_ms > 500:  # long enough for somebody to delete the queue meanwhile
+    if plan.delays_ms > 500:  # long enough for the queue to be deleted meanwhile
         plan.settings = msgspec.structs.replace(settings, dead_letter_queue="delays-dead")
     return plan
 

@@ -1,8 +1,7 @@
-"""Virtual time: what happens when, on one thread, in an order that only the seed decides.
+"""Virtual time: the order of events, on one thread, determined by the seed alone.
 
-There are two times. *Elapsed* time orders events and never jumps. The *clock* is what the simulated node and
-everybody who watches it read; it runs with elapsed time, and a step moves it forward without anything else
-happening, as when a machine was suspended.
+There are two times. *Elapsed* time orders events and never jumps. The simulated node and its observers read the *clock*;
+it runs with elapsed time, and a step moves it forward without any event, as when a machine was suspended.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Protocol
 Call = Callable[[], None]
 
 _MORNING_MS = 500
-"""Not everybody wakes up in the same millisecond."""
+"""Clients do not all resume in the same millisecond."""
 
 
 class Times(Protocol):
-    """Time as one computer has it: its own clock, and what is to happen when."""
+    """Time on one computer: its own clock, and its future events."""
 
     @property
     def now_ms(self) -> int:
@@ -27,7 +26,7 @@ class Times(Protocol):
 
     @property
     def elapsed_ms(self) -> int:
-        """What orders events."""
+        """The time that orders events."""
 
     @property
     def is_within(self) -> bool:
@@ -52,7 +51,7 @@ class Schedule:
         self.is_within = False
         """Whether an event is under way that lets time pass."""
         self.nights: Sequence[tuple[int, int]] = ()
-        """From when to when in elapsed time nobody does anything who has a choice."""
+        """Periods in elapsed time in which clients and faults are inactive."""
 
     @property
     def now_ms(self) -> int:
@@ -61,7 +60,7 @@ class Schedule:
 
     @property
     def true_us(self) -> int:
-        """What a perfect clock shows, in microseconds: it is never stepped."""
+        """Perfect time in microseconds, which is never stepped."""
         return (self.start_ms + self.elapsed_ms) * 1_000
 
     @property
@@ -76,7 +75,7 @@ class Schedule:
         heappush(self._events, (at_ms, self._planned, call))
 
     def after_rest(self, delay_ms: int, call: Call) -> None:
-        """Plans a call of somebody who rests at night: what falls into one comes in the morning."""
+        """Plans a call of a client that is inactive at night: a call in the night comes in the morning."""
         if not self.nights:
             self.after(delay_ms, call)
             return

@@ -1,7 +1,7 @@
-"""The files of spools on a simulated host: the twin of `runtime.spool_directory`.
+"""The files of spools on a simulated host: the counterpart of `runtime.disk.spool_directory`.
 
-What is written into memory that a file is mapped into is in the file at once, and a process that is killed takes nothing along. Files
-that a process has are its own until it is killed.
+A write into mapped memory is in the file at once, and a killed process loses nothing. A process owns its files until it is
+killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SpoolHost:
     def __init__(self, disk: SimulatedDisk) -> None:
         self.disk = disk
         self.taken: set[str] = set()
-        """What a process that lives has."""
+        """The files of living processes."""
 
 
 class SimulatedSpoolFiles:
@@ -52,7 +52,7 @@ class SimulatedSpoolFiles:
 
     @property
     def place(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return FOLDER
 
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Batches as they lie on a simulated disk, read past the node: looking changes nothing, and no fault strikes."""
+"""Batches on a simulated disk, read without the node: reading changes nothing and triggers no fault."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from penstock.storage.journal_file import journal_name
 
 
 class StoredBatch(NamedTuple):
-    """An entry that holds a batch."""
+    """An entry with a batch."""
 
     sent: Sent
     payload: bytes
 
 
 class StoredBatches:
-    """Reads what lies at positions; files are looked at once."""
+    """Reads the batches at positions; each file is read once."""
 
     def __init__(self, disk: SimulatedDisk, seed: int) -> None:
         self._disk = disk
@@ -37,7 +37,7 @@ class StoredBatches:
         self._contents: dict[str, bytes] = {}
 
     def at(self, partition_id: int, position: int) -> StoredBatch | None:
-        """What is stored at a position; None where there is no batch of the partition, or not a whole one."""
+        """The batch at a position; None if there is no complete batch of the partition."""
         number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
         name = segment_name(partition_id, number)
         if name not in self._names:

@@ -1,7 +1,7 @@
-"""A hunt for moves on a single node: a queue that messages move to is deleted in the middle of a step of the move.
+"""A targeted fault in moves on a single node: the target queue is deleted in the middle of a step of the move.
 
-The journal takes some of the messages and has no room for the next. So some have arrived, which only their target knows. Then the target is
-deleted, and made again.
+The journal accepts some of the messages and has no room for the next. So some have arrived, which only their target knows.
+Then the target is deleted, and created again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.simulation.workload.stage import Stage
 
 _LONGEST_MS = 2_000
 _UPKEEP_MS = 2_000
-"""What found no room is tried again by then."""
+"""Work that found no room is repeated by then."""
 
 
 class DeadLetterHunter:

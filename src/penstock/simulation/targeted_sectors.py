@@ -1,7 +1,7 @@
-"""Hunts on a disk: damage to sectors that is aimed at what is going to be read.
+"""Targeted damage on a disk: of sectors that are about to be read.
 
-Damage by chance mostly strikes what nobody looks at again: messages in memory, or journal files that a checkpoint has made
-superfluous. A hunt waits for a place that is read next, damages it, and where only a start reads it kills the process.
+Random damage mostly hits data that is not read again: messages in memory, or journal files that a checkpoint has made
+superfluous. A hunt waits for a position that is read next, damages it, and if only a start reads it kills the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KILLED_MS = (0, 40, 200)
 
 
 def draw_sector_hunt(duration_ms: int) -> SectorHunt | None:
-    """What is hunted in a run with damaged sectors. With dice of its own: what else happens stays as it is."""
+    """The target in a run with damaged sectors. With its own random generator."""
     return Random(f"sectors: {duration_ms}").choice(_KINDS)
 
 

@@ -1,4 +1,4 @@
-"""What a simulated person or program does, written top to bottom as a generator that yields what it waits for.
+"""A simulated person or program, written top to bottom as a generator that yields what it waits for.
 
 reply = yield Ask(client, request)      the answer, or None when the connection was lost or time ran out
 yield Pause(50)                         50 ms of simulated time
@@ -27,7 +27,7 @@ class Reply(NamedTuple):
 
 
 class Asker(Protocol):
-    """Whoever can carry a request to the node."""
+    """Can send a request to the node."""
 
     def ask(
         self, request: Request, body: bytes, timeout_ms: int, done: Callable[[Reply | None], None]
@@ -53,7 +53,7 @@ Steps = Generator[Pause | Ask, Reply | None, Result]
 
 
 class Tasks:
-    """All generators under way."""
+    """All running generators."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule

@@ -13,5 +13,5 @@ class Trace:
         self.lines: list[str] = []
 
     def add(self, who: str, what: str) -> None:
-        """Somebody did something now."""
+        """Adds an event."""
         self.lines.append(f"{self._schedule.since_start_ms:>8} {who:<12} {what}")

@@ -1,7 +1,7 @@
-"""Pauses inside a turn: between a check and the write that relies on it, a process stands still while others go on.
+"""Pauses inside a turn: between a check and the write that relies on it, a process pauses while others continue.
 
-In one thread that is done by letting virtual time pass in the middle of what the process does: events of other machines
-happen, its own wait. A process that is killed meanwhile does not go on: its turn ends where it stood.
+In one thread this is done by letting virtual time pass in the middle of the process's action: events of other machines
+happen, its own wait. A process that is killed meanwhile does not continue: its turn ends there.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from random import Random
 from typing import Literal, NamedTuple, get_args
 
 Site = Literal["request", "append", "clock", "turn", "output", "peers", "proposal", "flushed"]
-"""Before a request, an append, a look at the clock, a step of a turn, output to clients or to other nodes, a wish for another
-layout; and between a look at the clock and the report that a flush has ended."""
+"""Before a request, an append, a reading of the clock, a step of a turn, output to clients or to other nodes, a proposal for
+the layout; and between a reading of the clock and the report that a flush has ended.
+"""
 SITES: tuple[Site, ...] = get_args(Site)
 
 
 class ProcessGone(BaseException):
-    """The process was ended while it stood still. Not an `Exception`, so that no code under test can survive it."""
+    """The process was ended while it paused. Not an `Exception`, so that no code under test can survive it."""
 
 
 class TurnPause(NamedTuple):
-    """Stand still at the k-th time that a place is reached."""
+    """Pauses at the k-th time that a place is reached."""
 
     site: Site
     first: int
     duration_ms: int
     when: Callable[[], bool] = lambda: True
-    """What must be so at the place."""
+    """The condition at the place."""
 
 
 def draw_pause(random: Random) -> TurnPause:
-    """Where and for how long."""
+    """The place and the duration."""
     return TurnPause(
         random.choice(SITES),
         random.randint(1, random.choice((3, 30))),

@@ -1,6 +1,6 @@
 """Runs of unusual size, a few in a hundred: hundreds of queues, or days of virtual time.
 
-No dice of the run are thrown for them: every other run stays as it is.
+They use no random numbers of the run: all other runs do not change.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _let_days_pass(scenario: Scenario, dice: Random) -> None:
     scenario.duration_ms = at_ms + 3_000
     if scenario.ordered_producers:  # they keep leases by beats, every night long
         scenario.duration_ms += 1
-    # A queue that goes by clocks looks at its clock all night where that is uncertain.
+    # A queue with order by time reads its clock all night while that is uncertain.
     for name in ("plain", "retention", "deduplication"):
         if all(plan.name != name for plan in scenario.queues):
             scenario.queues.append(KINDS[name](dice))

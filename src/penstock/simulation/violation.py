@@ -1,4 +1,4 @@
-"""A violation: which invariant does not hold, since when, and in one sentence why."""
+"""A violation: the broken invariant, the time, and the reason in one sentence."""
 
 from __future__ import annotations
 

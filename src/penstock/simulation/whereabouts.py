@@ -1,8 +1,8 @@
-"""Where messages ended, by the records of every partition that ever was: what makes "its queue was deleted" exact.
+"""Where messages ended, by the records of all partitions: this makes the excuse "its queue was deleted" exact.
 
-That a queue was deleted excuses only what was in it and was not to leave it. A message that was on its way to another queue, or
-was delayed and had a dead-letter queue, must be there; and one that left must have arrived. So the records of all partitions
-are applied once more, to the product's own `Partition`, and each message is followed from queue to queue.
+A deleted queue excuses only messages that were in it and should not leave it. A message that was moving to another queue,
+or was delayed with a dead-letter queue, must be there; and a message that left must have arrived. So the records of all
+partitions are applied again, to the product's own `Partition`, and each message is followed from queue to queue.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Place = tuple[int, int]
 
 
 class PartitionLog(NamedTuple):
-    """A partition and all records of the log that won."""
+    """A partition and all records of the surviving log."""
 
     partition: int
     queue_id: int
@@ -54,13 +54,13 @@ class PartitionLog(NamedTuple):
     """When it was made."""
     records: list[AppendedRecord]
     is_there: bool
-    """Whether anybody holds it at the end of the run."""
+    """Whether any node holds it at the end of the run."""
     unclean: bool = False
     """Whether an operator let a replica lead it that was not in sync."""
 
 
 class Fate(NamedTuple):
-    """What the records say became of a message at the last place it came to."""
+    """What happened to a message at its last place, by the records."""
 
     kind: FateKind
     queue_id: int
@@ -74,10 +74,10 @@ class _Replayed(NamedTuple):
     log: PartitionLog
     state: Partition
     left: set[int]
-    """What is recorded as arrived elsewhere."""
+    """Messages recorded as arrived elsewhere."""
     living: set[int]
     ended: dict[int, tuple[FateKind, int]]
-    """What a record ended: how, and when."""
+    """Messages that a record ended: how, and when."""
 
 
 class Whereabouts:
@@ -148,7 +148,7 @@ class Whereabouts:
         return self._deleted.get(name, True)
 
     def fates(self, message: SentMessage) -> list[Fate] | None:
-        """What became of a stored message, at every place that it came to; None: nobody has the records of its partition."""
+        """The fates of a stored message at every place that it reached; None: the records of its partition are unknown."""
         ordinal, number = inward(message.sequence)
         partition = self._partitions.get((message.life.queue_id, ordinal))
         return None if partition is None else self._fates((partition, number), is_first=True)
@@ -172,7 +172,7 @@ class Whereabouts:
     # -- questions -------------------------------------------------------------------------------------------
 
     def lost(self, message: SentMessage) -> str | None:
-        """Why a message that was stored is lost, as a sentence; None: the records say what became of it."""
+        """Why a stored message is lost, as a sentence; None: the records explain its end."""
         ordinal, number = inward(message.sequence)
         partition = self._partitions.get((message.life.queue_id, ordinal))
         return None if partition is None else self._lost((partition, number))
@@ -180,7 +180,7 @@ class Whereabouts:
     def _lost(self, place: Place) -> str | None:
         arrivals = self._arrivals.get(place)
         if arrivals:
-            # It may have arrived in a queue that was deleted then, and once more elsewhere: one of them is enough.
+            # It may have arrived in a queue that was deleted then, and again elsewhere: one of them is enough.
             sentences = [self._lost(arrival) for arrival in arrivals if arrival != place]
             return None if any(sentence is None for sentence in sentences) else sentences[0]
         partition, number = place

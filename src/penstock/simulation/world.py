@@ -1,4 +1,4 @@
-"""One run from beginning to end: build the world from a seed, let it live, make it well, take stock, check."""
+"""One run from beginning to end: build the world from a seed, run it, end the faults, drain, check."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _REPORTED_MS = 3_600_000
 
 
 class Outcome(NamedTuple):
-    """What became of a seed."""
+    """The result of a seed."""
 
     seed: int
     violations: list[Violation]
@@ -68,9 +68,9 @@ class Outcome(NamedTuple):
     starts: int
     simulated_ms: int
     faults: Mapping[str, int] = MappingProxyType({})
-    """What went wrong, by kind, where that is counted."""
+    """The number of faults, by kind, if they are counted."""
     kind: str = ""
-    """What was unusual about the run; empty in most."""
+    """The unusual property of the run; empty in most."""
 
 
 class World:
@@ -79,7 +79,7 @@ class World:
     def __init__(self, seed: int, sizes: SmallSizes = MappingProxyType({})) -> None:
         self.seed = seed
         self.sizes = sizes
-        """What is small in this run; whoever makes the world has put it on."""
+        """The small sizes of this run; the creator of the world has applied them."""
         random = Random(seed)
         self.scenario = scenario = make_unusual(draw_scenario(random))
         scenario.options = with_small_options(scenario.options, sizes, cluster=False)
@@ -198,7 +198,7 @@ class World:
             self.history.stuck.append(f"{what} not within {most_ms} ms, although nothing is wrong any more")
 
     def _is_reported(self) -> bool:
-        """Whether the log of lifecycles has every row; what is damaged is not waited for."""
+        """Whether the lifecycle log has every row; damaged queues are not waited for."""
         node = self.machine.node
         if node is None:
             return True

@@ -41,7 +41,7 @@ def ledger_section(shelf: Shelf) -> Section:
     if findings.total:
         html += '<p class="bad">Promises that were broken, or that cannot be verified:</p>'
         html += text_table(
-            ["kind", "queue", "partition", "sequence", "message", "what is wrong"],
+            ["kind", "queue", "partition", "sequence", "message", "problem"],
             [
                 [
                     *(

@@ -1,14 +1,17 @@
 """The directories of a warehouse.
 
-<table>/gen=G/block=B/span=S/batch_id=N[/day=D]/*.parquet    a table filled by batches <table>/gen=G/day=D/*.parquet
-one whose days are replaced <table>/gen=G/through=N/*.parquet                            one that is replaced whole, as of
-batch N _staging/…                                                   what is being written, and what was taken out _swaps/…
-exchanges of directories that are not finished _state/<job>/<gen>/…                                         the memory of a
-job from batch to batch, and what it has written _jobs/<job>.json                                             the
-generation of a job's tables _locks/<job>                                                 held while a job runs, on local
-disks _checkpoints/<job>                                           Spark's own, unless --checkpoint names another
+<table>/gen=G/block=B/span=S/batch_id=N[/day=D]/*.parquet    a table filled by batches
+<table>/gen=G/day=D/*.parquet                                one whose days are replaced
+<table>/gen=G/through=N/*.parquet                            one that is replaced whole, as of batch N
+_staging/…                                                   what is being written, and what was taken out
+_swaps/…                                                     exchanges of directories that are not finished
+_state/<job>/<gen>/…                                         the memory of a job from batch to batch, and what it has written
+_jobs/<job>.json                                             the generation of a job's tables
+_locks/<job>                                                 held while a job runs, on local disks
+_checkpoints/<job>                                           Spark's own, unless --checkpoint names another
 
-DuckDB also reads directories whose names begin with a dot or an underscore: so nothing unfinished may be inside a table.
+DuckDB also reads directories whose names begin with a dot or an underscore: so nothing unfinished may be
+inside a table.
 """
 
 from __future__ import annotations

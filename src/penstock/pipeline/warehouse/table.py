@@ -28,8 +28,9 @@ whole     all rows are replaced together
 Ages = Literal["time", "numbers", "never"]
 """Which rows are too old, if rows are kept for a limited time.
 
-time      those before it, by the day, or by the column `time` if a table has no days numbers   of each partition those
-before the first row to keep: no row is missing between others never     none, because later rows are added to them
+time      those before it, by the day, or by the column `time` if a table has no days
+numbers   of each partition those before the first row to keep: no row is missing between others
+never     none, because later rows are added to them
 """
 
 PLACE_COLUMNS = ("gen", "block", "span", "batch_id")

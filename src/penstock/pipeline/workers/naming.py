@@ -1,4 +1,4 @@
-"""Says to Spark which Python its processes run in, and starts what makes them quick on this machine."""
+"""Tells Spark which Python its processes run in, and starts the process pool that makes them start fast on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HERE = Path(str(files("penstock.pipeline.workers")))
 
 
 def name_python(settings: Mapping[str, str], master: str) -> None:
-    """Spark's processes run the Python that runs here, unless somebody has said which."""
+    """Spark's processes run the same Python as this process, unless it is configured."""
     if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
         os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
     if "PYSPARK_PYTHON" in os.environ:
@@ -32,7 +32,7 @@ def name_python(settings: Mapping[str, str], master: str) -> None:
 
 
 class WorkerPool:
-    """A process that forks others (`worker_pool.py`). It ends when this one does, in whatever way."""
+    """A process that forks others (`worker_pool.py`). It ends with this one."""
 
     def __init__(self) -> None:
         self._directory = TemporaryDirectory(prefix="penstock-workers-")  # which only this user may enter

@@ -1,9 +1,9 @@
-"""What stands before a process that the pool has forked: Spark starts it, reads what it says and ends it.
+"""Represents a process that the pool has forked: Spark starts it, reads its output and ends it.
 
     python -I -S pool_client.py -m MODULE [ARGUMENT]…
 
-It says to the pool at `PENSTOCK_WORKER_POOL` what is to be run, gives it its own streams, and ends as that one ends. It
-imports next to nothing, so as to be quick. Where there is no pool it becomes an ordinary Python.
+It tells the pool at `PENSTOCK_WORKER_POOL` what to run, passes its own streams, and ends with the same exit code. It
+imports next to nothing, so that it starts fast. Without a pool it becomes an ordinary Python.
 """
 
 import json
@@ -13,7 +13,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """The code that it ended with."""
+    """The exit code."""
     told = {"arguments": arguments[1:], "environment": dict(os.environ), "directory": os.getcwd()}
     text = json.dumps(told).encode()
     pool = socket.socket(socket.AF_UNIX)

@@ -1,10 +1,10 @@
-"""A process that has imported what streaming sources need, and forks their processes: they are there in a moment.
+"""A process that has imported the packages of streaming sources, and forks their processes, so that they start at once.
 
-Spark begins a Python process for every query that streams, and gives it ten seconds to be there, which no setting changes. To
-import everything takes 450 ms, and on a busy machine more than ten seconds. So `worker-python` hands what it was asked to run
-over to this process (`pool_client.py`), which forks: that takes 32 ms. Where it is not there, Python is started as ever.
+Spark starts a Python process for every streaming query, and waits ten seconds for it; no setting changes that. All imports
+take 450 ms, and on a busy machine more than ten seconds. So `worker-python` passes its task to this process
+(`pool_client.py`), which forks: that takes 32 ms. Without this process, Python is started as usual.
 
-    python worker_pool.py SOCKET      until standard input ends, which is when whoever started it has
+    python worker_pool.py SOCKET      until standard input ends, when its parent has ended
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _RUN = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
 def main(place: str) -> None:
-    """Listens before it imports: who comes early waits a little."""
+    """Listens before it imports: an early client waits a little."""
     sys.path[0] = ""  # as with `python -m`
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
     listener.listen(64)
     _import_everything()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks this process what became of them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
         if sys.stdin in ready:
@@ -48,7 +48,7 @@ def main(place: str) -> None:
 def _import_everything() -> None:
     # Threads do not outlive a fork. This is the one that numpy would begin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with suppress(ImportError):  # a process that needs what is missing says so
+    with suppress(ImportError):  # a process that needs a missing package reports it
         importlib.import_module("penstock.pipeline.source.data_source")
         importlib.import_module(_RUN)
         del sys.modules[_RUN]  # which is run, not imported; what it imports stays
@@ -56,7 +56,7 @@ def _import_everything() -> None:
 
 
 def _live(asked: socket.socket) -> NoReturn:
-    """In the child: becomes the process that was asked for."""
+    """In the child: becomes the requested process."""
     code: Any = 1
     try:
         _take_place(asked)
@@ -76,7 +76,7 @@ def _live(asked: socket.socket) -> NoReturn:
 
 
 def _take_place(asked: socket.socket) -> None:
-    """Streams, directory, environment and arguments are those of who asked."""
+    """Takes over the streams, directory, environment and arguments of the client."""
     head, streams, _, _ = socket.recv_fds(asked, 4, 3)
     with asked.makefile("rb") as said:
         told = json.loads(said.read(int.from_bytes(head, "big")))
@@ -93,7 +93,7 @@ def _take_place(asked: socket.socket) -> None:
 
 
 def _end_with(asked: socket.socket) -> None:
-    """Spark ends the process that it has started, which this one is behind."""
+    """Spark ends the client that it has started; this process ends with it."""
     asked.recv(1)
     os._exit(1)
 

@@ -1,8 +1,9 @@
 """Moves messages between queues so that after a crash at any point each is in exactly one of them (I6).
 
-source: MoveStarted     the messages are neither ready nor gone here target: Sent(origin)    they arrive; the target
-remembers their origin, so a repeated move adds nothing source: MoveFinished    gone here (only after the arrival is on
-disk) target: OriginsForgotten   the source will not repeat it (only after that is on disk)
+source: MoveStarted     the messages are neither ready nor gone here
+target: Sent(origin)    they arrive; the target remembers their origin, so a repeated move adds nothing
+source: MoveFinished    gone here (only after the arrival is on disk)
+target: OriginsForgotten   the source will not repeat it (only after that is on disk)
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """The directory of a local cluster: its state file, by which every command finds the processes, and a place for each.
 
-DIR/cluster.json      the plan, and the running processes DIR/secret            the secret that the processes of the
-cluster share DIR/tls/              a temporary authority and certificates, if the processes use TLS DIR/etcd-tls/
-the same for etcd alone, if they do not DIR/node-1/           penstock.toml, log, ready.json, data/ DIR/etcd/
-etcd's data and log DIR/balancer/         haproxy.cfg, log
+DIR/cluster.json      the plan, and the running processes
+DIR/secret            the secret that the processes of the cluster share
+DIR/tls/              a temporary authority and certificates, if the processes use TLS
+DIR/etcd-tls/         the same for etcd alone, if they do not
+DIR/node-1/           penstock.toml, log, ready.json, data/
+DIR/etcd/             etcd's data and log
+DIR/balancer/         haproxy.cfg, log
 """
 
 from __future__ import annotations

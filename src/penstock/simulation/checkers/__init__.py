@@ -1,4 +1,4 @@
-"""Checkers: one invariant a file, each a function from the history of a run to what was violated in it."""
+"""Checkers: one invariant a file, each a function from the history of a run to its violations."""
 
 from __future__ import annotations
 

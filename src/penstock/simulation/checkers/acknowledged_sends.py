@@ -1,8 +1,8 @@
-"""I1: every acknowledged send is in exactly one state, and at the end of the run somebody got it or knows why not.
+"""I1: every acknowledged send is in exactly one state, and at the end of the run it was received or its end is explained.
 
-The run ends with a drain: whatever is left in any queue is received and deleted. So an acknowledged message
-that nobody ever deleted, and that neither time, a limit nor an operator can have ended, was lost. Where time,
-limits or operators may have ended some, the node's own totals must account for as many.
+The run ends with a drain: all remaining messages of all queues are received and deleted. So an acknowledged message that
+was never deleted, and that neither time, a limit nor an operator can have ended, was lost. If time, limits or operators
+may have ended some, the node's own totals must account for as many.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check(history: History) -> Iterator[Violation]:
 
 
 def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iterator[str]:
-    """What the node says it did must add up, and cover what is missing."""
+    """The node's totals must be consistent, and cover the missing messages."""
     numbers = life.statistics
     if numbers is None or life.damaged_ms is not None or not life.settings[0].has_queue:
         return
@@ -79,7 +79,7 @@ def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iter
 def _purges(life: QueueLife, purged_total: int) -> Iterator[str]:
     """Each purge took what its answer says, once, and nothing else did."""
     if life.settings[0].has_log:
-        return  # what waits there may be in the log too, and is counted once
+        return  # messages waiting there may be in the log too, and are counted once
     told = sum(purge.messages for purge in life.purges if purge.messages is not None)
     if purged_total < told or (purged_total > told and all(p.messages is not None for p in life.purges)):
         yield f"purges said that they took {told} messages, the queue counts {purged_total}"

@@ -1,4 +1,4 @@
-"""I6: a message on its way to or from a dead-letter queue is never in neither place, and never in both."""
+"""I6: a message that moves to or from a dead-letter queue is always in exactly one place."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _first_home(delivery: DeliveredMessage) -> Iterator[Violation]:
     if message is None or source is None or message.fate != "stored":
         return
     if message.life.deletion_asked_ms is not None:
-        return  # a front end that never heard of the queue can only tell the partition
+        return  # a front end that does not know the queue can only name the partition
     if source.root != (message.life.queue_id, message.sequence):
         yield Violation(
             NAME,

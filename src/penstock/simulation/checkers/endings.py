@@ -1,4 +1,4 @@
-"""How a message may have ended, as far as clients can know: what excuses that an acknowledged one is not there."""
+"""How a message may have ended, as far as clients can know: the excuses for a missing acknowledged message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ending_of(message: SentMessage, history: History) -> Ending | None:
     if any(life.damaged_ms is not None for life in lives):
         return "queue damaged"
     if any(life.deletion_asked_ms is not None for life in lives):
-        # Not what was to leave the queue: then it is lost, whatever else may have happened to others.
+        # Not messages that should leave the queue: these are lost, whatever happened to others.
         exact = history.whereabouts
         return "queue deleted" if exact is None or exact.lost(message) is None else None
     if any(_may_have_purged(purge, message) for life in lives for purge in life.purges):
@@ -47,7 +47,7 @@ def _may_have_expired(message: SentMessage, history: History) -> bool:
 
 
 def reachable(life: QueueLife, history: History) -> list[QueueLife]:
-    """The queues that a message sent to this one may have come to."""
+    """The queues that a message sent to this one may have reached."""
     names = {life.name}
     for name in [*life.dead_letter_queues(), *([life.late_queue] if life.late_queue is not None else [])]:
         names.add(name)

@@ -1,9 +1,9 @@
-"""I1, by the records: each acknowledged message ended in a way that somebody asked for, or that its queue's settings ask for.
+"""I1, by the records: each acknowledged message ended by a request or by its queue's settings.
 
-What clients know excuses much: that a queue was deleted, that a purge was never answered, that a queue may have been full. The
-records of all partitions say what happened to each message, so each excuse counts for the messages that it is about: those that a
-record of a purge took while that purge was under way, those that were in the queue when it was deleted, those that a delete of
-theirs took.
+Client knowledge excuses much: that a queue was deleted, that a purge was never answered, that a queue may have been full.
+The records of all partitions say what happened to each message, so each excuse only counts for its own messages: those
+that a record of a purge removed while that purge was in progress, those in the queue when it was deleted, those that a
+client's delete removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check(history: History) -> Iterator[Violation]:
         if message.fate != "stored" or not message.life.settings[0].has_queue:
             continue
         if any(life.damaged_ms is not None for life in reachable(message.life, history)):
-            continue  # what is in there can be neither read nor written
+            continue  # its contents can be neither read nor written
         fates = history.whereabouts.fates(message)
         if not fates:
             continue
@@ -42,7 +42,7 @@ def check(history: History) -> Iterator[Violation]:
 
 
 def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
-    """What is wrong about the way in which a message ended; None: nothing."""
+    """The error in the way a message ended; None: there is none."""
     life = history.lives.get(fate.queue_id)
     where = f"queue {life.name!r} (id {fate.queue_id})" if life is not None else f"queue {fate.queue_id}"
     match fate.kind:
@@ -70,7 +70,7 @@ def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
         case "living" if fate.queue_id not in history.fenced:
             return f"is still in {where}, though everything was received and deleted in the end"
         case _:
-            pass  # what left and did not arrive is I6's
+            pass  # I6 checks messages that left and did not arrive
     return None
 
 

@@ -1,7 +1,7 @@
-"""Strict order: in a group nothing is delivered past a predecessor that is still there.
+"""Strict order: in a group no message is delivered before a predecessor that still exists.
 
-Predecessors are those with smaller sequence numbers; on a queue that sorts by its producers' stamps, those that left
-the window before, as the records say.
+Predecessors are those with smaller sequence numbers; on a queue sorted by its producers' stamps, those that left the
+window before, according to the records.
 """
 
 from __future__ import annotations

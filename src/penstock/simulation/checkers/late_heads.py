@@ -1,7 +1,7 @@
-"""Late messages of best-effort queues: what is older than what was handed out already is served first, and counted.
+"""Late messages of best-effort queues: messages older than delivered ones are served first, and counted.
 
-By the records: a batch with stamps is late when its oldest is older than the oldest of some batch that was handed out
-before. While late messages wait that nobody has received yet, nothing else is handed out.
+By the records: a batch with stamps is late when its oldest message is older than the oldest of some batch that was
+delivered before. While there are late messages that were not received yet, no others are delivered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Line:
         """The oldest stamp of the batch of each message that has one."""
         self._newest_us = 0
         self._ahead: set[int] = set()
-        """Late messages that nobody has received."""
+        """Late messages that were not received yet."""
 
     def apply(self, entry: AppendedRecord) -> Iterator[tuple[int, str]]:
         match records.decode_record(entry.head):

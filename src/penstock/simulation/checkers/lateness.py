@@ -1,7 +1,7 @@
-"""Late messages: nothing is taken in at or below what has left the window, and what is late is told so, once.
+"""Late messages: no message at or below the watermark is accepted as in time, and each late one is reported, once.
 
-The records say what left; a late message is in `<queue>.late`, exactly once (I6 sees to that too), with its lateness
-and an id that it should have preceded. The watermark never goes back, through restarts too.
+The records say which messages left. A late message is in `<queue>.late`, exactly once (I6 checks that too), with its
+lateness and an id that it should have preceded. The watermark never goes back, also through restarts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "late"
 
 
 def check(history: History) -> Iterator[Violation]:
-    """Order that was broken silently, and late messages that were not said to be."""
+    """Order that was broken silently, and late messages that were not reported."""
     emissions: dict[int, Emission] = {}
     for life in history.lives.values():
         if life.sorted and life.damaged_ms is None:
@@ -57,7 +57,7 @@ def _books(life: QueueLife, emission: Emission, history: History) -> Iterator[Vi
 
 
 def _told(delivery: DeliveredMessage, emission: Emission | None) -> Iterator[Violation]:
-    """What the one who finds a late message is told."""
+    """The lateness that a consumer of a late message sees."""
     source = delivery.source
     assert source is not None
     where = f"{delivery.sequence} of queue {delivery.life.name!r}"
@@ -96,7 +96,7 @@ def _told(delivery: DeliveredMessage, emission: Emission | None) -> Iterator[Vio
 
 
 def _in_time(delivery: DeliveredMessage) -> Iterator[Violation]:
-    """What arrives within the window after its stamp, by true time, cannot be late on a `clock` queue."""
+    """A message that arrives within the window after its stamp, by true time, cannot be late on a `clock` queue."""
     message = delivery.message
     if message is None or message.life.settings[0].ordering != "clock" or message.fate != "stored":
         return

@@ -1,4 +1,4 @@
-"""I4: two live leases on one message never coexist, through crashes too; receipts that are over do nothing."""
+"""I4: two live leases on one message never exist at once, also through crashes; receipts of ended leases do nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Lifecycle: the log of lifecycles, read as a reader would, tells of every message exactly what its records say.
+"""Lifecycle: the lifecycle log, read by an ordinary reader, says about every message exactly what its records say.
 
-What the records say is found here once more, message by message, with nothing but dictionaries.
+This file computes that from the records again, message by message, with dictionaries only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME = "lifecycle"
 
 
 def check(history: History) -> Iterable[Violation]:
-    """Compares; where bits were flipped, whatever was fenced may be missing, and nothing is asked for."""
+    """Compares; if bits were flipped, fenced partitions may be missing, and nothing is required."""
     if history.flips:
         return
     created: dict[int, QueueSettings] = {}
@@ -49,7 +49,7 @@ def check(history: History) -> Iterable[Violation]:
         yield Violation(_NAME, history.ended_ms, problem)
     for queue_id, settings in created.items():
         if queue_id in removed and history.full_disks:
-            continue  # what goes while the disk is full may go without a word
+            continue  # messages deleted while the disk is full may have no rows
         model = LifecycleModel(settings)
         for written in history.records.get(queue_id, ()):
             model.apply(decode_record(written.head))
@@ -66,7 +66,7 @@ def check(history: History) -> Iterable[Violation]:
 
 
 class LifecycleModel:
-    """The living messages of a queue, each by itself, and what became of those that were followed."""
+    """The living messages of a queue, each separately, and the ends of those with lifecycle rows."""
 
     def __init__(self, settings: QueueSettings) -> None:
         self._is_log = not settings.has_queue

@@ -1,7 +1,7 @@
-"""Every cut of a log, by its records: at that moment the settings allowed to let go of the newest batch that went.
+"""Every cut of a log, by its records: the settings at that moment allowed the removal of the newest batch that was removed.
 
-What clients see of a cut is where a log begins when they ask. The records say when each cut was made, with which settings, and what
-lay behind it, so nothing has to be excused: not by settings of another time, nor by a purge.
+Clients only see where a log begins when they ask. The records say when each cut was made, with which settings, and what
+was after it, so no excuses are needed: neither settings of another time nor a purge.
 """
 
 from __future__ import annotations

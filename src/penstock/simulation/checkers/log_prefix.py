@@ -95,7 +95,7 @@ def _same_bytes(life: QueueLife, reads: list[LogRead], stored: list[SentMessage]
 
 
 def _kept(life: QueueLife, history: History) -> dict[int, bytes]:
-    """What no crash took away, by offset; what was cut or purged since as well."""
+    """What no crash removed, by offset; including what was cut or purged since."""
     kept: dict[int, bytes] = {}
     for entry in history.records.get(life.queue_id, []):
         record = decode_record(entry.head)
@@ -105,7 +105,7 @@ def _kept(life: QueueLife, history: History) -> dict[int, bytes]:
 
 
 def _committed(life: QueueLife, reads: list[LogRead], kept: dict[int, bytes]) -> Iterator[Violation]:
-    """What was read is what no crash took away: nobody saw it before it was on disk."""
+    """Everything that was read survived: no reader saw it before it was on disk."""
     for read in reads:
         for offset, message, _, _ in read.messages:
             if message is not None and kept.get(offset) != message.body:
@@ -156,7 +156,7 @@ def _purged(life: QueueLife, reads: list[LogRead]) -> Iterator[Violation]:
 
 
 def _times(life: QueueLife, bounds: list[BoundsSeen], stored: list[SentMessage]) -> Iterator[Violation]:
-    """What is found for a time is the first message sent then or later."""
+    """The result for a time is the first message sent then or later."""
     sent_ms = {message.sequence: message.sent_ms for message in stored}
     for seen in bounds:
         if seen.time_ms is None:

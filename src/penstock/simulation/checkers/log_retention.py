@@ -1,7 +1,7 @@
-"""Cleaning up a log: never what the settings promise, and in time all that they do not.
+"""Removal of old log batches: never what the settings promise to keep, and in time everything else.
 
-A message stays while it is younger than the retention and among the newest `retain_bytes`. The newest message that is
-gone shows whether a cut was allowed: everything before it is older, and has more bytes behind it.
+A message stays while it is younger than the retention and among the newest `retain_bytes`. The newest removed message
+shows whether a cut was allowed: all earlier ones are older, and have more bytes after them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.simulation.violation import Violation
 NAME = "log-cut"
 
 _CLEANED_MS = 2_000
-"""Some time after a message is promised no more it must be gone."""
+"""A message must be removed within this time after no setting promises it."""
 
 
 class _Logged(NamedTuple):
@@ -31,7 +31,7 @@ class _Logged(NamedTuple):
 
 
 def check(history: History) -> Iterator[Violation]:
-    """Cuts that came too early, and those that never came."""
+    """Cuts that came too early, and missing cuts."""
     yield from log_cut_records.check(history)
     last: dict[int, BoundsSeen] = {}
     contents: dict[int, dict[int, _Logged]] = {}

@@ -1,8 +1,7 @@
 """I2: no ghosts, no resurrection; bytes out are the bytes in.
 
-A ghost is a message that nobody sent, or that was refused, or that shows up in a queue it was never sent or
-moved to, such as the next queue of the same name. A resurrection is a message that comes back after a delete
-or a purge was acknowledged.
+A ghost is a message that was never sent, or was refused, or appears in a queue to which it was never sent or moved, such
+as the next queue of the same name. A resurrection is a message that comes back after a delete or a purge was acknowledged.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _resurrected_in_place(
             elif (
                 settlement.result in ("gone", "done-or-gone")
                 and settlement.answered_ms is not None
-                # Of a queue that is being deleted everything is gone for those who have heard of that.
+                # For clients that know of a deletion, everything in the queue is gone.
                 and (life.deletion_asked_ms is None or settlement.answered_ms < life.deletion_asked_ms)
             ):
                 gone_ms = min(gone_ms or settlement.answered_ms, settlement.answered_ms)
@@ -116,7 +115,7 @@ def _purged(life: QueueLife, delivery: DeliveredMessage, where: str) -> Iterator
 
 
 def _places(message: SentMessage) -> Iterator[tuple[int, int]]:
-    """Where it is known to have been: where it was stored, though nobody received it there, and where it was delivered."""
+    """The known places of a message: where it was stored, even if it was not received there, and where it was delivered."""
     if message.fate == "stored":
         yield message.life.queue_id, message.sequence
     for delivery in message.deliveries:
@@ -124,7 +123,7 @@ def _places(message: SentMessage) -> Iterator[tuple[int, int]]:
 
 
 def _deleted_ms(message: SentMessage, history: History) -> int | None:
-    """When somebody was told for certain that it is deleted; None also where it may be in two places."""
+    """When a client was certainly told that it is deleted; None also if it may be in two places."""
     if history.moves_lost and not history.moves_lost.isdisjoint(_places(message)):
         return None
     times = [

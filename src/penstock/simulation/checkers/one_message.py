@@ -15,8 +15,8 @@ NAME = "I3"
 def check(history: History) -> Iterator[Violation]:
     """Batches stored twice, and ids that name two messages.
 
-    Messages that were left out as duplicates are remembered by no number. Where another attempt of their batch is still under
-    way, over a connection that was lost, it may arrive when their ids are free again: then they are stored all the same.
+    Messages left out as duplicates have no number that is remembered. If another attempt of their batch is still in
+    transit, over a connection that was lost, it may arrive when their ids are free again: then they are stored.
     """
     stray: set[int] = set()
     for batch in history.batches:
@@ -49,10 +49,10 @@ def _answers(batch: SentBatch) -> Iterator[Violation]:
 
 
 def _agree(first: SendAnswer, again: SendAnswer, batch: SentBatch) -> bool:
-    """Whether two answers name the same places of all messages that were stored, where partitions shared the batch.
+    """Whether two answers name the same positions of all stored messages, if partitions shared the batch.
 
-    What the first calls a duplicate may have another original later. What it calls stored may be called a duplicate later only
-    where the id was free in between: its window was over, and the id was sent again to another partition.
+    A duplicate in the first answer may have another original later. A stored message in it may be a duplicate later only
+    if the id was free in between: its window had ended, and the id was sent again to another partition.
     """
     left_out = set(first.duplicates)
     if again.sent_ms >= first.sent_ms + batch.life.least_ms("deduplication_window_ms"):

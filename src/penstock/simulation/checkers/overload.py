@@ -1,4 +1,6 @@
-"""I13: overload throttles: what waits for the disk or at a consumer is bounded; a full disk refuses sends, loses nothing, recovers."""
+"""I13: overload throttles: data that waits for the disk or at a consumer is bounded; a full disk refuses sends, loses
+nothing, recovers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from penstock.simulation.violation import Violation
 NAME = "I13"
 
 _TURN_BYTES = 64 * KIBIBYTE
-"""What may be appended in the turn in which the bound is reached: requests on their way and upkeep."""
+"""What may be appended in the turn in which the limit is reached: requests in transit and upkeep."""
 _PREPARED_MS = 2_000
 """A disk that gets full may be preparing a file since so long."""
 _RECOVERED_MS = 4_000
@@ -61,7 +63,7 @@ def _recovered_ms(space_ms: int, history: History) -> int:
 
 
 def _reserve_is_gone(at_ms: int, history: History) -> bool:
-    """Whether deletes may have used up what is kept for them: the journal goes on in its last file, or there is none after a restart."""
+    """Whether deletes may have used up their reserve: the journal is in its last file, or there is none after a restart."""
     begun_ms = [*history.reserves_begun, *(downtime.asked_ms for downtime in history.downtimes)]
     return any(
         span.asked_ms <= at_ms

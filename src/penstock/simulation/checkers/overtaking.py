@@ -1,7 +1,7 @@
-"""Who was delivered past somebody that was still there, among messages that have one order.
+"""Finds deliveries that overtook an existing message, among messages that have one order.
 
-That a message was still there shows afterwards: it was delivered again from the same place, or somebody settled it.
-Long lines have thousands of messages and of leases, so each lease is compared with what lies between its messages.
+That a message existed shows afterwards: it was delivered again from the same place, or it was settled. Long lines have
+thousands of messages and of leases, so each lease is compared with the messages between its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Overtaking(NamedTuple):
 
 
 class _Maxima:
-    """The greatest of any stretch of numbers."""
+    """The maximum of any range of numbers."""
 
     def __init__(self, values: list[int]) -> None:
         self._values = values
@@ -44,7 +44,7 @@ Key = TypeVar("Key", int, TimestampId)
 
 
 def overtakings(line: Sequence[tuple[Key, DeliveredMessage]]) -> Iterator[Overtaking]:
-    """Deliveries of one line with the keys that put them in order, as they came."""
+    """Deliveries of one line with their order keys, in the order of delivery."""
     keys = sorted({key for key, _ in line})
     ranks = {key: rank for rank, key in enumerate(keys)}
     deliveries: list[list[DeliveredMessage]] = [[] for _ in keys]
@@ -59,7 +59,7 @@ def overtakings(line: Sequence[tuple[Key, DeliveredMessage]]) -> Iterator[Overta
         passed: dict[int, DeliveredMessage] = {}
         following, later_lease, later_done = 0, -1, -1
         for rank, delivery in together:
-            if rank < following:  # behind one of its own lease that it should precede
+            if rank < following:  # after one of its own lease that it should precede
                 successor = passed[following - 1]
                 if rank not in passed:
                     yield Overtaking(successor, delivery)

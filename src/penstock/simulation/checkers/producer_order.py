@@ -1,7 +1,7 @@
-"""Order of producers: what a client sends to a queue without waiting for answers is stored in the order sent.
+"""Order of producers: messages that a client sends to a queue without waiting for answers are stored in the order sent.
 
-That is promised to clients that say which batch each one follows (ADR 30), within each partition, and for messages whose
-producer was told that they are stored.
+This is promised to clients that name the batch which each one follows (ADR 30), within each partition, and for messages
+whose producer was told that they are stored.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Groups of readers: one owner a generation, commits of an older one do nothing, offsets never go back by themselves,
-and nobody is sent further ahead than somebody has said."""
+"""Consumer groups: one owner a generation, commits of an older one do nothing, offsets never go back by themselves, and never
+advance further than a commit.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _GroupKey = tuple[int, str]
 
 
 class _Seen(NamedTuple):
-    """An offset of a group that somebody was told."""
+    """An offset of a group that a client was told."""
 
     life: QueueLife
     group: str
@@ -133,7 +134,7 @@ def _last_begin(history: History, queue_id: int) -> int:
 def _ahead(
     seen: _Seen, commits: list[OffsetCommit], seeks: list[GroupSeek], last_begin: int
 ) -> Iterator[Violation]:
-    """Whether a group goes on where nobody said it should: what lies between is never read."""
+    """Whether a group continues at an uncommitted offset: the messages before it are never read."""
     possible = [c.offset for c in commits if c.asked_ms <= seen.answered_ms and c.result != "refused"]
     for seek in seeks:
         if seek.asked_ms <= seen.answered_ms and seek.result != "refused":

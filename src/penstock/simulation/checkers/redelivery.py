@@ -1,4 +1,4 @@
-"""I5: what was not acknowledged comes back within its visibility timeout and a little; receive counts only grow."""
+"""I5: messages that were not acknowledged come back within their visibility timeout and a little; receive counts only grow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.simulation.violation import Violation
 NAME = "I5"
 
 _SLACK_MS = 60
-"""The δ of the invariant: what the network, a turn of the node and a timer slot may take together."""
+"""The δ of the invariant: the maximum of the network, a turn of the node and a timer slot together."""
 
 
 def check(history: History) -> Iterator[Violation]:
@@ -41,11 +41,11 @@ def check(history: History) -> Iterator[Violation]:
 
 def _waited_in_vain(history: History) -> Iterator[Violation]:
     if history.cold_reads:
-        return  # a lease may end while its messages are read, and its receiver goes on waiting
+        return  # a lease may end while its messages are read, and its receiver continues to wait
     if history.is_crowded:
         return  # it may have waited at other partitions only
     if history.skew_ms:
-        return  # nobody knows when a lease was over
+        return  # the end of a lease is unknown
     by_life: dict[int, list[SentMessage]] = {}
     for message in history.messages.values():
         if message.fate == "stored" and not message.life.strict:
@@ -65,10 +65,9 @@ def _waited_in_vain(history: History) -> Iterator[Violation]:
 
 
 def _was_ready(message: SentMessage, life: QueueLife, poll: EmptyPoll) -> bool:
-    """Whether the message was certainly there to be taken while the receiver waited, and nobody took it.
+    """Whether the message was certainly available while the receiver waited, and not received.
 
-    Only a later delivery whose receive count follows the last one shows that there was no lease in between
-    that nobody heard of.
+    Only a later delivery whose receive count follows the last one proves that there was no unknown lease in between.
     """
     until_ms = poll.asked_ms + poll.wait_ms - _SLACK_MS
     ready_ms = max(poll.asked_ms, message.answered_ms, message.sent_ms + message.most_delay_ms())
@@ -83,10 +82,10 @@ def _was_ready(message: SentMessage, life: QueueLife, poll: EmptyPoll) -> bool:
 
 
 def _certainly_over(delivery: DeliveredMessage, at_ms: int) -> bool:
-    """Whether the lease had ended by then whatever happened, and the message was ready again."""
+    """Whether the lease had certainly ended by then, and the message was ready again."""
     latest_ms = delivery.until_ms
     for settlement in delivery.settlements:
         if settlement.answered_ms is None or (settlement.again and settlement.kind == "extend"):
-            return False  # also where the first attempt may still arrive, and extend it once more
+            return False  # also if the first attempt may still arrive, and extend it again
         latest_ms = max(latest_ms, settlement.answered_ms + settlement.amount_ms)
     return latest_ms + _SLACK_MS <= at_ms

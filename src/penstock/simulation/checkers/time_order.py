@@ -1,9 +1,9 @@
-"""Order by time, as clients see it: what was acknowledged before another send began is delivered first.
+"""Order by time, as clients see it: a send that was acknowledged before another began is delivered first.
 
-Server stamps: sequence numbers and stamps follow the acknowledgements, a stamp is not before its send, and nobody is
-told of it before true time has passed it. Producer stamps: an id is as near to true time as its producer says, it
-comes out as it went in, and nothing is delivered past a smaller id that comes after all: on a `clock` queue of
-anybody, on a `causal` one of the same session.
+Server stamps: sequence numbers and stamps follow the acknowledgements, a stamp is not before its send, and no client
+learns it before true time has passed it. Producer stamps: the error of an id is at most what its producer states, it is
+returned unchanged, and no message is delivered before a smaller id that comes later: on a `clock` queue of any producer,
+on a `causal` one of the same session.
 """
 
 from __future__ import annotations

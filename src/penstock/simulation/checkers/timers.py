@@ -103,7 +103,7 @@ def _disk_was_well(delivery: DeliveredMessage, late_ms: int, history: History) -
 
 
 def _follows_a_start(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
-    """Whether the node has just started: what got too old while it was down goes in steps, so many messages in a turn."""
+    """Whether the node has just started: messages that expired while it was down are removed in steps, so many in a turn."""
     old_ms = delivery.granted_at_least_ms - late_ms
     return any(
         span.answered_ms is not None

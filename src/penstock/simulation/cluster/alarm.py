@@ -1,4 +1,4 @@
-"""Wakes a machine of the product when it says so, by the clock of its computer, which may run slow or jump."""
+"""The timer of one of the product's state machines, by the clock of its computer, which may run slow or jump."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.simulation.schedule import Times
 
 
 class Alarm:
-    """One machine's timer. `next_ms` says when it is due, `ring` lets the machine tick; rings may come too early."""
+    """`next_ms` says when it is due, `ring` makes the machine tick; calls may come too early."""
 
     def __init__(self, times: Times, next_ms: Callable[[], int | None], ring: Callable[[], None]) -> None:
         self._times = times

@@ -1,4 +1,4 @@
-"""The network of a cluster: one stream for each pair of machines, one way for clients to each, and how they are cut."""
+"""The network of a cluster: one stream for each pair of machines, one connection for clients to each, and how they are cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIAL_MS = (20, 200)
 
 
 class _Listener:
-    """Where a machine takes the stream of another one."""
+    """Where a machine accepts the stream of another one."""
 
     def __init__(self, machine: ClusterMachine, caller: str) -> None:
         self._machine = machine
@@ -36,7 +36,7 @@ class _Listener:
 
 
 class Fabric:
-    """Who can reach whom."""
+    """Which machines can reach each other."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Fabric:
         self._random = random
         self.clients = {machine.name: CutNetwork(schedule, random, machine) for machine in machines}
         self._pairs: dict[tuple[str, str], CutNetwork] = {}
-        """(who dials, who is dialled)."""
+        """(the connecting side, the listening side)."""
         self._connected: set[tuple[str, str]] = set()
         self.client_names: list[str] = []
         self.defects: list[tuple[int, str]] = []
@@ -77,7 +77,7 @@ class Fabric:
             network.loss = share
 
     def stall(self, duration_ms: int) -> bool:
-        """What is sent over one of the connections, of nodes or clients, is on its way for so long."""
+        """Delays everything sent over one of the connections, of nodes or clients, for so long."""
         links = [
             network.open_links[number]
             for network in (*self._pairs.values(), *self.clients.values())
@@ -137,7 +137,7 @@ class Fabric:
                         self._names[(place + 1) % len(self._names)],
                         name,
                     }
-                    # With three everybody is everybody's neighbour: then the ring has a gap.
+                    # With three all machines are neighbours: then the ring has a gap.
                     far = [other for other in self._names if other not in neighbours]
                     self.part([name], far or ([others[0]] if name == one else []))
                 return "only neighbours reach each other"
@@ -156,7 +156,7 @@ class Fabric:
                 return f"clients do not reach {one}"
 
     def strays(self) -> list[str]:
-        """Clients on the same side of the cut as those who hear nothing new: they go on with whom they know."""
+        """Clients on the same side of the cut as nodes without news: they continue with known nodes."""
         return [name for name in self.client_names if self._random.random() < 0.5]
 
     def _flap(self, one: str, others: list[str], times: int) -> None:
@@ -181,7 +181,7 @@ class Fabric:
         self._network(source, target).cut(to_server=to_server, to_client=not to_server)
 
     def hold_way(self, source: str, target: str) -> None:
-        """What one machine sends to another is on its way until the network is mended."""
+        """Delays everything that one machine sends to another until the network is repaired."""
         self._network(source, target).hold(to_server=source < target)
 
     def _network(self, one: str, other: str) -> CutNetwork:
@@ -193,7 +193,7 @@ class Fabric:
             network.mend()
 
     def mend(self) -> None:
-        """Everybody reaches everybody."""
+        """All machines reach each other again."""
         self.mend_network()
         for network in self.clients.values():
             network.mend()

@@ -1,4 +1,4 @@
-"""What goes wrong in a run of a cluster, and how often."""
+"""The faults of a cluster's run, and their frequencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.simulation.cluster.targeted_faults import HUNTS, HuntName
 
 @dataclass(slots=True)
 class ClusterFaultPlan:
-    """How often what goes wrong, as milliseconds between two; 0: never."""
+    """The frequency of each fault, as milliseconds between two; 0: never."""
 
     crashes_ms: int = 0
     most_crash: bool = False
@@ -26,7 +26,7 @@ class ClusterFaultPlan:
     drains_ms: int = 0
     """Operators empty a node, and change their minds."""
     flips_ms: int = 0
-    """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
+    """Bits are flipped on one machine, and no other fault removes replicas then, so that a good one remains."""
     skew_ms: int = 0
     """How far the clocks of nodes may be from each other."""
     lossy_network: float = 0.0
@@ -38,9 +38,9 @@ class ClusterFaultPlan:
     refusals_ms: int = 0
     """Single appends find no room in a journal."""
     turn_pauses_ms: int = 0
-    """A process stands still in the middle of a turn."""
+    """A process pauses in the middle of a turn."""
     hunt: HuntName | None = None
-    """What is done on purpose, where the run is about that."""
+    """The targeted fault of the run, if it has one."""
     hunts_ms: int = 0
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a cluster: machines, the network between them, the store, disks and clocks; each at its own pace."""
+"""The faults of a cluster: machines, the network between them, the store, disks and clocks; each with its own frequency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESTART_MS = (10, 100, 900, 3_000, 6_000)
 
 
 class ClusterFaults:
-    """Does harm until told to stop, then makes everything well again."""
+    """Injects faults until stopped, then repairs everything."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class ClusterFaults:
         self._trace = trace
         self._over = False
         self.damaged = random.choice(machines)
-        """The only one whose disk is damaged, where that is planned."""
+        """The only machine whose disk is damaged, if that is planned."""
         self.aimed: AimedDamage | None = None
-        """What else is done to that disk, in some of those runs."""
+        """The aimed damage to that disk, in some of those runs."""
         self._down_until_ms: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
-        """What was done, by kind."""
+        """The number of faults, by kind."""
         self.refusals: list[tuple[int, str]] = []
         self._inside = MachineFaults(history, schedule, random, trace, self.counts)
         for machine in machines:
@@ -96,7 +96,7 @@ class ClusterFaults:
                 recur(self._schedule.after, self._random, every_ms, fault, lambda: self._over)
 
     def heal(self) -> None:
-        """No more faults: everybody runs, reaches everybody, and has room."""
+        """No more faults: all machines run, reach each other, and have space."""
         self._over = self._fabric.calm = True
         self._fabric.slow((0, 3))
         self._fabric.lose(0.0)

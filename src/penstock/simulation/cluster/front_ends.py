@@ -1,6 +1,7 @@
-"""Front ends behind a balancer, as clients of the library see them: each connection goes to one of them, and they may be killed.
+"""Front ends behind a balancer, for clients with the library's code: each connection goes to one of them, and they may be
+killed.
 
-What they decide about connections, subscriptions and what a client leaves behind is the product's (`routing.native_clients`).
+The product (`routing.native_clients`) decides about connections, subscriptions and the cleanup after a client.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _BEHIND_MS = (50, 2_000)
 
 
 class Told(Protocol):
-    """Is told what a front end says of a request, and whether it settled something for the second time, perhaps."""
+    """Called with a front end's answer to a request, and whether it may have settled messages a second time."""
 
     def __call__(self, outcome: Outcome, *, again: bool) -> None: ...
 
 
 class Routing(Protocol):
-    """What routes the requests of one process."""
+    """Routes the requests of one process."""
 
     def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int:
         """Has a request routed. Returns a number for it."""
@@ -48,7 +49,7 @@ class Routing(Protocol):
 
 
 class Process:
-    """One front end: the clients that are connected to it, and what routes their requests."""
+    """One front end: its connected clients, and its router."""
 
     def __init__(self, routing: Routing, schedule: Schedule, settled_again: set[bytes]) -> None:
         self._routing = routing
@@ -77,7 +78,7 @@ class Process:
         return self._routing.carry_out(request, bytes(body), ended)
 
     def cancel(self, ticket: int) -> None:
-        """What waits need not wait any longer."""
+        """A waiting request need not wait any longer."""
         self._routing.tell(messages.Unsubscribe(ticket))
 
     def _later(self, seconds: float, action: Callable[[], None]) -> Cancellable:
@@ -143,7 +144,7 @@ class FrontEnds:
         self.killed = 0
         self._processes = [self._new() for _ in range(processes)]
         self._of: dict[int, Process] = {}
-        """By the number of a connection: who has it."""
+        """By the number of a connection: its process."""
         if random.random() < _KILLED_SHARE:
             schedule.after(random.randint(*_KILLED_MS), self._kill)
 
@@ -151,7 +152,7 @@ class FrontEnds:
         return Process(self._start(), self._schedule, self.settled_again)
 
     def accepts(self) -> bool:
-        """Somebody listens."""
+        """Whether a front end listens."""
         return True
 
     def opened(self, link: Link) -> None:
@@ -187,4 +188,4 @@ def _welcome() -> messages.Welcome:
 
 
 def _hold(size: int) -> None:
-    """Clients of the simulation send little: nobody is made to wait."""
+    """Does nothing: simulated clients send little."""

@@ -1,7 +1,7 @@
-"""Whoever is written into the in-sync set of a partition has everything that was ever committed (I10).
+"""Every member written into the in-sync set of a partition has everything that was ever committed (I10).
 
-Only those in sync may lead. So a replica that comes into the set with less may lose what was acknowledged, however rarely the rest
-follows: that is seen here when the store takes the write.
+Only members may lead. So a replica that joins the set with less may lose what was acknowledged, however rarely an election
+follows: this check sees it when the store gets the write.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class InSyncCheck:
                 ]
 
     def _lacks(self, name: str, entry: PartitionEntry) -> Iterator[str]:
-        """What a replica lacks; of one that is down, or whose disk is damaged, nothing is known."""
+        """What a replica lacks; unknown if it is down, or its disk is damaged."""
         machine = self._machines[name]
         if machine.replicated is None or name == self._observer.confirmations.damaged:
             return

@@ -1,16 +1,16 @@
-"""What clients keep of an `async` queue over failovers: numbers, receipts, offsets, generations. None may come to mean something else.
+"""What clients of an `async` queue keep over failovers: numbers, receipts, offsets, generations. None may change its meaning.
 
-Written by the clients of `number_keepers.py`, each message of whom has a body of its own. A failover may lose messages, leases and
-offsets of that queue; so nothing is said here about what is lost, and everything about what is there in the end:
+The clients of `number_keepers.py` fill it; each of their messages has a unique body. A failover may lose messages, leases
+and offsets of that queue; so nothing is required of lost ones, and everything of what remains at the end:
 
-- a number belongs to one message, whoever was told it and however: an answer to a send, a delivery, a read of the log;
+- a number belongs to one message, in every answer to a send, delivery, and read of the log;
 - a token belongs to one delivery, a generation of a group to one set of members;
-- a message that is in the log that won, and of which nobody ever deleted a delivery, is still there;
-- a reader that goes on where it was told to go on reads every message of the log that won, and none twice;
-- where a group is said to go on, its members have read everything before.
+- a message in the surviving log of which no delivery was deleted still exists;
+- a reader that continues at its offset reads every message of the surviving log, and none twice;
+- the members of a group have read everything before the group's offset.
 
-An unclean election may bring messages back that a served log did not have: a replica that was left behind leads again. Of those that
-were there before the last one it is not asked whether readers saw them.
+An unclean election may restore messages that a served log did not have, because an outdated replica leads again. For
+messages from before the last one it is not required that readers saw them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "numbers"
 
 @dataclass(slots=True, eq=False)
 class KeptOffset:
-    """A reader that remembers where it goes on, and what it has read."""
+    """A reader with its offset, and the messages that it has read."""
 
     name: str
     position: int = 1
@@ -41,19 +41,19 @@ class KeptNumbers:
     deliveries: dict[bytes, dict[int, bytes]] = field(default_factory=dict)
     """Token → its messages."""
     settled: set[bytes] = field(default_factory=set)
-    """Messages whose delete somebody asked for, with a receipt of them."""
+    """Messages whose delete was requested, with a receipt of them."""
     generations: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Generation → (who reads, how many members)."""
+    """Generation → (reader, number of members)."""
     readers: list[KeptOffset] = field(default_factory=list)
     group_read: set[bytes] = field(default_factory=set)
-    """What members of the group have read."""
+    """The messages that members of the group have read."""
     group_offset: int = 1
-    """Where the group goes on in the end."""
+    """The group's offset at the end."""
     drained: set[bytes] = field(default_factory=set)
-    """What came out in the end."""
+    """The messages of the final drain."""
     violations: list[Violation] = field(default_factory=list)
 
-    # -- what clients are told -------------------------------------------------------------------------------
+    # -- answers to clients ----------------------------------------------------------------------------------
 
     def told(self, number: int, message: bytes, how: str, at_ms: int) -> None:
         """A client saw a message with a number."""
@@ -64,7 +64,7 @@ class KeptNumbers:
             )
 
     def delivered(self, token: bytes, messages: Mapping[int, bytes], at_ms: int) -> None:
-        """Messages came under a token."""
+        """Messages were delivered with a token."""
         for number, message in messages.items():
             self.told(number, message, "was delivered", at_ms)
         known = self.deliveries.setdefault(token, dict(messages))
@@ -74,7 +74,7 @@ class KeptNumbers:
             )
 
     def read(self, reader: KeptOffset, messages: Mapping[int, bytes], following: int, at_ms: int) -> None:
-        """A reader got some messages, and is told where to go on."""
+        """A reader got messages, and its next offset."""
         for number, message in messages.items():
             self.told(number, message, "was read", at_ms)
             if number < reader.position:
@@ -85,7 +85,7 @@ class KeptNumbers:
         reader.position = following
 
     def joined(self, generation: int, reader: str, members: int, at_ms: int) -> None:
-        """A member was told of a generation; `reader` is empty where it is told of somebody else's."""
+        """A member learned a generation; `reader` is empty if it is another member's."""
         known = self.generations.setdefault(generation, (reader, members))
         if known[1] != members or (reader and known[0] and known[0] != reader):
             self._violated(

@@ -1,9 +1,9 @@
-"""I11: the layout's entries change as their contracts say, whoever writes them and however late.
+"""I11: the layout's entries change according to their contracts, for every writer and delay.
 
-What is really promised of managers: two may write at the same time, because a write may be carried out late. But each of
-their changes is made to the version of the entry that it was decided about. So the epochs of a partition rise one by one, each
-is given to one life of one node, and nobody takes that back; and an id means one queue or partition for ever. Settings of a
-partition become what its queue says, not what it said before.
+The promise of managers: two may write at the same time, because a write may be carried out late. But each change applies
+to the version of the entry for which it was decided. So the epochs of a partition rise one by one, each is given to one
+life of one node, and is never withdrawn; and an id always means the same queue or partition. Settings of a partition
+become those of its queue, not earlier ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CARRIED = ("replicas", "min_in_sync")
 
 
 def broken(history: StoreHistory) -> Iterator[str]:
-    """What went against that."""
+    """The violations."""
     yield from _queues(history)
     for key in history.keys(PARTITIONS):
         yield from _partition(history, key)
@@ -94,7 +94,7 @@ def _partition(history: StoreHistory, key: str) -> Iterator[str]:
 
 
 def _said(history: StoreHistory, entry: PartitionEntry, first: int, last: int) -> Iterator[QueueSettings]:
-    """What the queue of a partition asked of it at any of these versions."""
+    """The settings of a partition's queue at these versions."""
     for value in history.during(queue_key(entry.queue), first, last):
         queue = decode_queue(value) if value is not None else None
         if queue is not None and queue.queue_id == entry.queue_id:
@@ -102,8 +102,9 @@ def _said(history: StoreHistory, entry: PartitionEntry, first: int, last: int) -
 
 
 def _unasked(before: PartitionEntry, entry: PartitionEntry, said: Sequence[QueueSettings]) -> Iterator[str]:
-    """Settings that became what the queue has not said since the partition was last written: a change that was answered is
-    taken back by one that began before it."""
+    """Settings that became others than the queue had since the partition was last written: a change that was answered is
+    undone by one that began before it.
+    """
     for field in QueueSettings.__struct_fields__:
         became = getattr(entry.settings, field)
         if field in _CARRIED or became == getattr(before.settings, field):

@@ -1,6 +1,7 @@
-"""The part of a run with consumers of the client library: front ends behind a balancer, and a queue that one of them stays on.
+"""The part of a run with consumers of the client library: front ends behind a balancer, and a queue with a permanent
+subscription.
 
-That queue has to drain by the subscription alone once everything is well again.
+That queue must drain through the subscription alone after all faults have ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which epoch wrote which record of every log, for as long as a run lasts.
+"""Which epoch wrote which record of every log, for a whole run.
 
-A partition remembers its newest epochs only. One primary begins an epoch, with one record, so the epoch before it and the
-index of that record tell the rest: the last epoch of a log names the whole log.
+A partition remembers only its newest epochs. One primary begins an epoch, with one record, so the epoch before it and the
+index of that record determine the rest: the last epoch of a log identifies the whole log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lineage:
         return 0
 
     def last_common(self, partition: int, one: tuple[int, int], other: tuple[int, int]) -> int:
-        """The last record that two logs share, each told by its newest epoch and its last index."""
+        """The last record that two logs share, each identified by its newest epoch and its last index."""
         index = min(one[1], other[1])
         while index > 0 and (epoch := self.at(partition, one[0], index)) != self.at(
             partition, other[0], index

@@ -1,8 +1,9 @@
-"""The clock of one node of a cluster, the twin of `runtime.clock`: set differently from the others, and disturbed.
+"""The clock of one node of a cluster, the counterpart of `runtime.clocks.clock`: set differently from the others, and
+disturbed.
 
-What nodes promise about durations holds by their own clocks, and a partition may change from one to another: so leases
-and delays may end earlier or later by as much as clocks differ (`History.skew_ms`). What is committed, and who may
-lead, must not depend on them at all.
+The promises of nodes about durations hold by their own clocks, and a partition may change its node: so leases and delays
+may end earlier or later by the difference of clocks (`History.skew_ms`). Commits and elections must not depend on these
+clocks at all.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LocalTime:
 
     @property
     def elapsed_ms(self) -> int:
-        """What orders events."""
+        """The time that orders events."""
         return self._schedule.elapsed_ms
 
     @property
@@ -64,7 +65,7 @@ class LocalTime:
     # -- what happens to it ----------------------------------------------------------------------------------
 
     def disturb(self) -> str:
-        """Sets it or makes it stand still; says what."""
+        """Sets it or stops it; returns a description."""
         if self._random.random() < 0.5:
             before_ms, self._offset_ms = self._offset_ms, self._drawn_ms()
             return f"its clock is set by {self._offset_ms - before_ms} ms"

@@ -1,7 +1,7 @@
-"""Queues that may lose acknowledged records: those that are `async`, and those that saw an unclean election.
+"""Queues that may lose acknowledged records: those that are `async`, and those that had an unclean election.
 
-What they may lose is what only logs had that lost (`lost_records.py`). Everything else is held to the full promises
-(`lost_answers.py`). What is said here is said of the lost messages too: a number means one message, a lease one delivery.
+They may lose what only losing logs had (`lost_records.py`). All other promises apply in full (`lost_answers.py`). These
+checks include the lost messages: a number means one message, a lease one delivery.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def lost_messages(history: History, lost: LostRecords) -> list[SentMessage]:
 def check(
     history: History, logs: Iterable[PartitionLog], lost: LostRecords, loose: Collection[int]
 ) -> Iterator[Violation]:
-    """Wrong bytes, and numbers that came back; asked before anything of the history is taken out."""
+    """Wrong bytes, and numbers used twice; called before anything is removed from the history."""
     for delivery in history.deliveries:
         if delivery.life.queue_id in loose and delivery.problem is not None:
             yield Violation(
@@ -51,7 +51,7 @@ def check(
 
 
 def _numbers(history: History, loose: Collection[int]) -> Iterator[Violation]:
-    """Each number that any client was told means one message."""
+    """Each number that any client got means one message."""
     told = [
         (message.life.queue_id, message.sequence, message, message.answered_ms)
         for message in history.messages.values()

@@ -1,9 +1,9 @@
-"""Takes out of the history of a run what only a log said that lost.
+"""Removes from the history of a run what only a losing log said.
 
-An acknowledgement of a record that was lost is worth as much as an answer that never came: the client cannot know what became of its
-request. So those answers, and no others, become answers that were lost on their way, deliveries under a lease that was lost are
-taken out, and all checkers then hold what is left to the full promises. That is exact because the log that won is one log: whatever
-stands in it has to agree with everything before it.
+The acknowledgement of a lost record is like an answer that never came: the client cannot know the outcome of its request.
+So those answers, and no others, become lost answers, deliveries with a lost lease are removed, and all checkers then
+require the full promises of the rest. This is exact because the surviving log is one log: everything in it must be
+consistent with everything before it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def forget(history: History, lost: LostRecords) -> None:
         life.watermarks_us = {told for told in life.watermarks_us if not any(told in span for span in spans)}
     history.claims_lost |= lost.claims
     history.returned |= lost.returned
-    # Only an unclean election may lose that: a move goes on when all replicas in sync have its last step.
+    # Only an unclean election may lose that: a move continues when all replicas in sync have its last step.
     history.moves_lost |= {place for place in lost.moved if place[0] in history.unclean}
     _forget_logs(history.log, lost)
 
 
 def _forget_purges(history: History, lost: LostRecords) -> None:
-    """A purge is undone in the partitions whose log that won has no record of it, and a log that lost has one."""
+    """A purge is undone in partitions whose surviving log has no record of it, and a losing log has one."""
     for (queue_id, ordinal), fell in lost.purges.items():
         stands = sorted(lost.purged.get((queue_id, ordinal), ()))
         for purge in sorted(history.lives[queue_id].purges, key=lambda purge: purge.asked_ms):
@@ -60,7 +60,7 @@ def _forget_purges(history: History, lost: LostRecords) -> None:
 
 
 def _forget_sends(batch: SentBatch, lost: LostRecords) -> None:
-    """What is left is the first answer that the log that won gave."""
+    """The rest is the first answer from the surviving log."""
     queue_id = batch.life.queue_id
     answers = list(zip(batch.answers, batch.heard, strict=True))
     places = [sequences_of(answer.runs) for answer, _ in answers]
@@ -105,7 +105,7 @@ def _forget_settlements(delivery: DeliveredMessage, lost: LostRecords) -> None:
         is_lost = (queue_id, sequence, delivery.lease, settlement.kind) in lost.settled
         ordinal, number = inward(sequence)
         ended = (queue_id, sequence) in lost.ended or number < lost.purged_to.get((queue_id, ordinal), 0)
-        # The log that said so had lost the message, and another one has brought it back.
+        # The log with that answer had lost the message, and another log has restored it.
         was_away = (queue_id, sequence) in lost.returned
         was_gone = (ended or was_away) and settlement.result in ("gone", "done-or-gone")
         # The first attempt deleted it in a log that came back later; one in between, without it, answered the second.

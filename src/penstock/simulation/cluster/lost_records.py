@@ -1,8 +1,8 @@
-"""What only logs had that lost: the records that a primary wrote and that are not in the log that won, by what they are about.
+"""Lost records: those that a primary wrote and that are not in the surviving log, by what they are about.
 
-A failover of an `async` queue, and an unclean election, may lose the records behind the point from which on the log of the next primary
-differs. The observer has seen every record of every log. So it is known of each message, lease, purge, offset and generation whether a
-record about it was lost.
+A failover of an `async` queue, and an unclean election, may lose the records after the point where the next primary's log
+diverges. The observer has seen every record of every log. So it is known for each message, lease, purge, offset and
+generation whether a record about it was lost.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LostRecords:
     purges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """By queue and ordinal of its partition: when."""
     purged: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """The same of purges that stand in the log that won."""
+    """The same for purges in the surviving log."""
     purged_to: dict[tuple[int, int], int] = field(default_factory=dict)
     """By queue and ordinal: the end of the furthest purge that was lost."""
     cuts: dict[int, set[int]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class LostRecords:
     returned: set[Place] = field(default_factory=set)
     """Messages of the log that won that a log before it did not have, and that were there before: an unclean election brought them back."""
     deletions_returned: set[tuple[int, int, int]] = field(default_factory=set)
-    """(queue, sequence number, lease) of deletions that came back in the same way: the log before did not have them."""
+    """(queue, sequence number, lease) of deletions that were restored in the same way: the log before did not have them."""
     queues: set[int] = field(default_factory=set)
     """All queues that lost anything."""
 
@@ -125,9 +125,9 @@ def lost_records(
     loose: Collection[int],
     returned: Mapping[int, Sequence[range]] = MappingProxyType({}),
 ) -> LostRecords:
-    """Of all records that were seen in any log, those of the queues in `loose` that the logs that won do not have.
+    """Of all records in any log, those of the queues in `loose` that the surviving logs do not have.
 
-    `returned`: by partition, the numbers of records that came back.
+    `returned`: by partition, the numbers of restored records.
     """
     lost = LostRecords()
     winning = {log.partition: log for log in logs if log.queue_id in loose}
@@ -147,7 +147,7 @@ def lost_records(
 
 
 def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: LostRecords) -> None:
-    """Of a sorted queue: the log that won goes on from the watermark at which they parted, and from no lower one."""
+    """Of a sorted queue: the surviving log continues from the watermark at the divergence, and from no lower one."""
     if not log.settings.sorted or log.settings.ordering != "clock":
         return  # there is none
     numbers = {record.number for record in fell}

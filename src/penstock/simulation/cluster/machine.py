@@ -1,4 +1,4 @@
-"""A machine of a simulated cluster: what a single one is, with a node that replicates, streams to others, and pauses."""
+"""A machine of a simulated cluster: a single machine with, in addition, a node that replicates, streams to others, and pauses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECRET = b"cluster secret of 32 bytes......"
 
 
 class ClusterDriver(SimulatedDriver):
-    """Also writes to other nodes, and passes on what the node wants of the layout."""
+    """Also writes to other nodes, and passes on the node's requests to the layout."""
 
     machine: ClusterMachine
 
@@ -66,11 +66,11 @@ class ClusterMachine(Machine):
         self.time = time
         self._metadata = metadata
         self.pauses_before_asking_ms: list[int] = []
-        """For how long the machine stands still when the process is about to ask the store next for a lease or an election."""
+        """How long the machine pauses when the process is about to ask the store next for a lease or an office."""
         self.pauses_before_writing_ms: list[int] = []
         """The same before it writes the layout, as the manager or for a partition."""
         self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]
-        """Told of every life of the node, before it does anything."""
+        """Called for every life of the node, before it does anything."""
         self.turned: list[Callable[[ReplicatedNode], None]] = []
         """Called after each turn of the node."""
         self._members = members
@@ -153,10 +153,10 @@ class ClusterMachine(Machine):
             self._trace.add(self.name, "is told to stop")
             member.leave(super().stop)
 
-    # -- standing still --------------------------------------------------------------------------------------
+    # -- pauses ----------------------------------------------------------------------------------------------
 
     def about_to_ask(self) -> None:
-        """The process is about to ask the store; the machine may stand still before the question leaves."""
+        """The process is about to ask the store; the machine may pause before the request leaves."""
         self._stand_still(self.pauses_before_asking_ms)
 
     def about_to_write(self) -> None:
@@ -171,7 +171,7 @@ class ClusterMachine(Machine):
     # -- the cluster -----------------------------------------------------------------------------------------
 
     def call_node(self, call: Callable[[ReplicatedNode], None]) -> None:
-        """Lets the node do something, and looks what comes of it."""
+        """Calls the node, and handles the results."""
 
         def run(node: Node) -> None:
             assert isinstance(node, ReplicatedNode)
@@ -183,7 +183,7 @@ class ClusterMachine(Machine):
             self._driver.wake()
 
     def ship(self, node: ReplicatedNode) -> None:
-        """What the node has for others leaves."""
+        """Sends the node's messages for others."""
         self.at("peers")
         for name, buffers in node.replication.take_peer_output():
             stream = self._streams.get(name)
@@ -195,7 +195,7 @@ class ClusterMachine(Machine):
                 self.member.propose(proposal)
 
     def node_turned(self, node: ReplicatedNode) -> None:
-        """Those who look are told of a turn."""
+        """Calls the observers of a turn."""
         self._observer.turned(self.name, self.starts, node)
         for call in self.turned:
             call(node)

@@ -1,4 +1,4 @@
-"""What is looked at on each machine of a cluster while it runs: its starts, and its turns."""
+"""The checks of each machine of a cluster while it runs: its starts, and its turns."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def watch(
 
 
 def _note_watermarks(node: ReplicatedNode, history: History) -> None:
-    """What a client would be told that asked now: few do."""
+    """Notes the watermark that a client would get now: few clients ask."""
     state, partitions = node.replication.state, node._parts.catalogue.partitions
     for partition_id, led in state.led.items():
         partition = partitions[partition_id]

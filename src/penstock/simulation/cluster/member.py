@@ -1,6 +1,6 @@
-"""A node's place in the cluster: the machines of `cluster/membership`, carried out over the simulated store.
+"""A node as a member of the cluster: the state machines of `cluster/membership`, carried out over the simulated store.
 
-One member is one life of a process. Everything it hears passes through its machine, which may stand still.
+One member is one life of a process. All its input passes through its machine, which may pause.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from penstock.simulation.trace import Trace
 
 
 class Host(Protocol):
-    """The machine, as the member of the cluster on it sees it."""
+    """The machine, for the member on it."""
 
     name: str
 
     def do(self, call: Callable[[], None]) -> None:
-        """Does something, when the machine does not stand still."""
+        """Does something, when the machine is not paused."""
 
     def call_node(self, call: Callable[[ReplicatedNode], None]) -> None:
-        """Lets the node do something, and looks what comes of it."""
+        """Calls the node, and handles the results."""
 
     def about_to_ask(self) -> None:
-        """The process is about to ask the store; the machine may stand still before the question leaves."""
+        """The process is about to ask the store; the machine may pause before the request leaves."""
 
     def about_to_write(self) -> None:
         """The same, for a write of the layout."""
 
 
 class Member:
-    """Keeps one node in the store and tells it of the layout."""
+    """Keeps one node in the store and gives it the layout."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Member:
         self._host.do(lambda: None if self.ended else call())
 
     def _join(self) -> None:
-        """The metadata is known: the node hears of the layout, and registers."""
+        """The metadata is known: the node gets the layout, and registers."""
         for prefix in node_layout.FOLLOWED:
             for entry in sorted(self.mirror.cache.list(prefix)):
                 self._changed(Change(*entry))

@@ -1,11 +1,11 @@
-"""What nodes and managers may do only while their lease lives, looked at with the store's own eyes.
+"""Checks what nodes and managers may do only while their lease is valid, with the store's own data.
 
 | checker | promise |
 |---|---|
-| lease | a node acknowledges alone (`async`) only while its entry, of this life, stands in the store |
-| manager | a node writes as the manager only while the election's entry is the one it made; what it decided changes the version of the entry that it knew, or nothing |
+| lease | a node acknowledges alone (`async`) only while its entry, of this life, is in the store |
+| manager | a node writes as the manager only while the office's entry is the one it created; its decisions change the version of the entry that it knew, or nothing |
 | lives | every lease of a node is another life: an entry under another lease has a later `started_ms` |
-| I11 | see `layout_history` and `queue_answers`; and what a follower of the store hears of a key is what the store had at that version, in the order of versions, and in the end what the store has |
+| I11 | see `layout_history` and `queue_answers`; and a follower of the store gets for a key what the store had at that version, in the order of versions, and at the end what the store has |
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.simulation.violation import Violation
 
 
 class MembershipObserver:
-    """Sees every node, every manager and every follower of the store; violations are said once."""
+    """Sees every node, every manager and every follower of the store; each violation is reported once."""
 
     def __init__(self, metadata: SimulatedMetadata, schedule: Schedule) -> None:
         self.history = StoreHistory(metadata)
@@ -37,9 +37,9 @@ class MembershipObserver:
         self._said: set[str] = set()
         self._stood: dict[str, tuple[int, int]] = {}
         self._heard: dict[int, dict[str, int]] = {}
-        """By follower and key: the last version that was heard of."""
+        """By follower and key: the last received version."""
         self._decided: dict[int, tuple[str, Put | Delete, int]] = {}
-        """What managers have asked for and has not arrived: by whom, and the version of the entry that they knew."""
+        """Requests of managers in transit: the manager, and the version of the entry that it knew."""
         metadata.followed.append(self._follow)
         metadata.arriving.append(self._arrives)
 
@@ -57,11 +57,11 @@ class MembershipObserver:
         outbox.commitment = SeenCommitment(outbox.commitment, seen)
 
     def stood_still(self, name: str, since_ms: int, version: int) -> None:
-        """A process stood still in the middle of a turn: since when by its own clock, and the store's version then."""
+        """A process paused in the middle of a turn: since when by its own clock, and the store's version then."""
         self._stood[name] = (since_ms, version)
 
     def _acknowledged_alone(self, name: str, node: ReplicatedNode, partition: int) -> None:
-        """What it decided before it stood still is as an answer that is slow on its way: it counts by its last look at the clock."""
+        """A decision before a pause is like a slow answer: its last reading of the clock counts."""
         started_ms, (since_ms, version) = node.replication.started_ms, self._stood.get(name, (-1, 0))
         found = self._metadata.entries.get(node_key(name))
         value = found.value if found is not None else None
@@ -126,7 +126,7 @@ class MembershipObserver:
     # -- lives -----------------------------------------------------------------------------------------------
 
     def check_lives(self) -> Iterator[Violation]:
-        """Looks at every entry that any node ever put."""
+        """Checks every entry that any node ever put."""
         last: dict[str, tuple[int, int]] = {}
         for change, lease in self._metadata.puts:
             if not change.key.startswith(NODES) or change.value is None:

@@ -1,8 +1,8 @@
-"""The simulated metadata store: linearizable, with versions, leases and watches; away, out of reach, or in trouble.
+"""The simulated metadata store: linearizable, with versions, leases and watches; unavailable, unreachable, or faulty.
 
-A request takes effect at one moment after the question. Where the store cannot be reached then, where the answer is lost, and
-where it comes too late, the asker does not know whether the request took effect or still will. That is what etcd's clients
-have to live with.
+A request takes effect at one moment after it was sent. If the store cannot be reached then, if the answer is lost, or if
+it comes too late, the requester does not know whether the request took effect or still will. Clients of etcd have the same
+problem.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOOK_MS = 150
 _WATCH_PATIENCE_MS = 1_000
 """A watch that cannot reach the store for so long says so."""
 _PATIENCE_MS = (400, 1_500, 5_000)
-"""How long somebody waits for a slow answer."""
+"""How long a requester waits for a slow answer."""
 
 
 class StoredValue(NamedTuple):
@@ -69,7 +69,7 @@ class StoreFault:
     slow_ms: int = 0
     """Each way takes up to so long."""
     back_ms: int = 0
-    """Answers come so much later; nobody gives up waiting for them."""
+    """Answers are so much later, within the requester's timeout."""
     loses_requests: float = 0.0
     """How many requests never arrive."""
     loses_answers: float = 0.0
@@ -79,7 +79,7 @@ class StoreFault:
 
 
 class SimulatedMetadata:
-    """Keys, leases, and who hears of what."""
+    """Keys, leases, and watches."""
 
     def __init__(self, schedule: Schedule, random: Random) -> None:
         self._schedule = schedule
@@ -89,7 +89,7 @@ class SimulatedMetadata:
         self.puts: list[tuple[StoredChange, int]] = []
         """Every put under a lease, and that lease; for checkers."""
         self.compacted = ABSENT
-        """Changes up to this version are no longer told."""
+        """Changes up to this version are no longer available."""
         self._leases: dict[int, _Lease] = {}
         self._lease_of: dict[str, int] = {}
         self.version = ABSENT
@@ -99,19 +99,19 @@ class SimulatedMetadata:
         self.faults: dict[str, StoreFault] = {}
         """By who asks."""
         self.unheard: tuple[str, str] | None = None
-        """Who asks in vain to write which key, for as long as somebody hunts (`targeted_stops.py`)."""
+        """Which requester cannot write which key, during a targeted fault (`targeted_stops.py`)."""
         self.streams: list[Stream] = []
         self.mirrors: list[SimulatedMirror] = []
-        """Everybody who follows the store, also those who have ended; for checkers."""
+        """All followers of the store, also ended ones; for checkers."""
         self.arriving: list[Callable[[Request], None]] = []
-        """Told of every request of a process just before it takes effect; for checkers."""
+        """Called with every request of a process just before it takes effect; for checkers."""
         self.followed: list[Callable[[SimulatedMirror], None]] = []
-        """Told of every follower, before it hears of anything."""
+        """Called with every follower, before it gets anything."""
 
     # -- requests --------------------------------------------------------------------------------------------
 
     def reaches(self, who: str) -> bool:
-        """Whether somebody can speak with the store."""
+        """Whether a process can reach the store."""
         return not self.away and who not in self.unreachable_from
 
     def ask(
@@ -229,7 +229,7 @@ class SimulatedMetadata:
         return True
 
     def _delete(self, keys: list[str]) -> None:
-        """All at one version, as etcd does with what stands under a lease."""
+        """Deletes at one version, as etcd does with the entries of a lease."""
         self.version += 1
         for key in keys:
             self._unlease(key)
@@ -262,7 +262,7 @@ class SimulatedMetadata:
         return True
 
     def revoke(self, number: int) -> bool:
-        """The lease ends now, and with it what stands under it."""
+        """Ends the lease and its entries."""
         lease = self._leases.get(number)
         if lease is None:
             return False
@@ -277,7 +277,7 @@ class SimulatedMetadata:
             self.revoke(number)
 
     def come_back(self) -> None:
-        """It answers again; like a new leader of etcd it gives every lease its whole length once more."""
+        """It answers again; like a new leader of etcd it extends every lease by its whole length."""
         self.away = False
         for number in sorted(self._leases):
             self.renew(number)
@@ -292,7 +292,7 @@ class SimulatedMetadata:
         return mirror
 
     def follow(self, mirror: SimulatedMirror) -> None:
-        """Somebody is about to follow the store."""
+        """A process is about to follow the store."""
         self.mirrors.append(mirror)
         for told in self.followed:
             told(mirror)
@@ -307,7 +307,7 @@ class SimulatedMetadata:
         return stream
 
     def compact(self) -> None:
-        """What has happened so far is no longer told."""
+        """Past changes are no longer available."""
         self.compacted = self.version
 
     def _keep_looking(self, stream: Stream) -> None:
@@ -345,7 +345,7 @@ class Stream:
         self._cut_off_ms: int | None = None
 
     def look(self, elapsed_ms: int) -> None:
-        """Tells what there is to tell."""
+        """Delivers pending changes."""
         store = self._store
         if self.over:
             return
@@ -369,7 +369,7 @@ class Stream:
             self._heard(change)
 
     def end(self, how: End) -> None:
-        """It tells nothing more."""
+        """Delivers nothing more."""
         if not self.over:
             self.over = True
             self._ended(how)

@@ -1,7 +1,7 @@
-"""Clients of front ends that record usage, and the processes of those, which are killed at any moment; what is checked is I12.
+"""Clients of front ends that record usage, and their processes, which are killed at any moment; the check is I12.
 
-Front ends on one host share a directory, as in production. Each process hands on what others have left there. In the end the last ones
-stop, and go on until nothing is left in the directory.
+Front ends on one host share a directory, as in production. Each process sends what dead ones have left there. At the end
+the last ones stop, and continue until nothing is left in the directory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class MeteredCalls:
             yield Pause(100)
 
     def start(self) -> None:
-        """Everybody begins."""
+        """Starts all of them."""
         for _ in range(self._random.randint(1, 2)):
             self._serving += 1
             self._stage.tasks.start(self._serve())
@@ -132,7 +132,7 @@ class MeteredCalls:
             self._ended(process)
             yield Pause(200)
         client = self._stage.client("metered")
-        for _ in range(_CLEARING):  # what is in it was sent behind the back of other checkers
+        for _ in range(_CLEARING):  # other checkers do not know its contents
             reply = yield Ask(client, DeleteQueue(QUEUE))
             if reply is not None and isinstance(reply.answer, Done):
                 return

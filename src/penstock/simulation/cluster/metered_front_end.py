@@ -1,7 +1,7 @@
-"""One process of a front end that records usage: the front end for SQS, the collector, its spool and what hands it on, as they are.
+"""One process of a front end that records usage: the real SQS front end, collector, spool and sender.
 
-Real are all decisions, from an HTTP request to its answer and to the batch in the log `penstock.usage`. Simulated are the sockets, the
-clock, and the files of the spool.
+All decisions are real, from an HTTP request to its answer and to the batch in the log `penstock.usage`. Simulated are the
+sockets, the clock, and the files of the spool.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ProcessKilled(BaseException):
 
 
 class Life(NamedTuple):
-    """What the collector of a process counted until its end."""
+    """The counters of a process's collector at its end."""
 
     front_end: str
     recorded: int
@@ -60,9 +60,9 @@ class MeteredFrontEnd:
     ) -> None:
         self.lives = True
         self.is_done = False
-        """Whether it was told to close, and has done what it could."""
+        """Whether it was asked to close, and has done what it could."""
         self.resent = 0
-        """Batches that were handed on and whose answer was lost."""
+        """Batches that were sent and whose answer was lost."""
         self._stage = stage
         self._schedule = stage.schedule
         self._random = random
@@ -98,7 +98,7 @@ class MeteredFrontEnd:
 
     @property
     def life(self) -> Life:
-        """What it has counted."""
+        """Its counters."""
         totals = self.collector.totals()
         return Life(self.collector.front_end, totals.recorded, totals.dropped)
 
@@ -112,7 +112,7 @@ class MeteredFrontEnd:
         return lambda: self._enter(gone) if gone is not None else None
 
     def can_cancel(self) -> bool:
-        """Whether it can still hear that a client went away."""
+        """Whether it can still notice that a client left."""
         return self.lives and not self.is_done
 
     def stop_waiting(self) -> None:
@@ -125,7 +125,7 @@ class MeteredFrontEnd:
         self._wake()
 
     def kill(self) -> None:
-        """The process is no more; what it has written is there."""
+        """The process ends; what it has written remains."""
         if self.lives:
             self.lives = False
             self._router.stop()

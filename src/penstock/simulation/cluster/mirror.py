@@ -1,4 +1,4 @@
-"""A mirror of the simulated store: what `metadata/mirror/mirror.py` does over a real one, over simulated time."""
+"""A mirror of the simulated store: the counterpart of `metadata/mirror/mirror.py`, over simulated time."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Result = TypeVar("Result")
 
 
 class Watched(Protocol):
-    """A watch that is under way."""
+    """A running watch."""
 
     over: bool
 
 
 class Store(Protocol):
-    """What a mirror needs of the store."""
+    """The interface of the store."""
 
     def follow(self, mirror: SimulatedMirror) -> None:
-        """Somebody is about to follow the store."""
+        """A process is about to follow the store."""
 
     def ask(
         self,
@@ -44,7 +44,7 @@ class Store(Protocol):
         *,
         reads: bool = False,
     ) -> None:
-        """Carries an operation there and its result back; None: nobody knows."""
+        """Transports an operation and its result; None: the outcome is unknown."""
 
     def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
         """Carries a request there and its outcome back."""
@@ -61,14 +61,14 @@ class Store(Protocol):
 
 
 class Later(Protocol):
-    """What a mirror needs of time."""
+    """The interface of time."""
 
     def after(self, delay_ms: int, call: Call) -> None:
         """Plans a call."""
 
 
 class SimulatedMirror:
-    """One process that follows the store, for as long as it has not `ended`."""
+    """One process that follows the store until it has `ended`."""
 
     def __init__(
         self, store: Store, who: str, schedule: Later, do: Callable[[Call], None] | None = None
@@ -80,9 +80,9 @@ class SimulatedMirror:
         self.ready: list[Call] = []
         """Called once when the whole store is known."""
         self.follows_changed: list[Callable[[bool], None]] = []
-        """Told whether changes of the store are heard of."""
+        """Called when it begins or stops to receive changes."""
         self.about_to_ask: Call = lambda: None
-        """Called before a write or a look; the process may stand still before it leaves."""
+        """Called before a write or a read; the process may pause before it leaves."""
         self._store = store
         self._schedule = schedule
         self._do: Callable[[Call], None] = do if do is not None else lambda call: call()
@@ -103,7 +103,7 @@ class SimulatedMirror:
         self.ended = True
 
     def carry_out(self, request: Put | Delete | Look, done: Callable[[Outcome], None]) -> None:
-        """Writes or looks; `done` is told what came of it, when the cache knows."""
+        """Writes or reads; `done` is called with the result when the cache has it."""
         own = OwnRequest(self._mirroring, request)
 
         def ask() -> None:

@@ -1,7 +1,8 @@
-"""Clients of an `async` queue that is a log as well, who keep what they were told: receipts for later, and offsets for ever.
+"""Clients of an `async` queue that is also a log, which keep what they got: receipts for later use, and offsets forever.
 
-They settle receipts of long before failovers, read on where they were told to, and speak for groups that have changed. What they see
-goes to `kept_numbers.py`. The queue has one partition; an operator may change it between `async` and `sync` meanwhile.
+They settle old receipts from before failovers, continue to read at their offsets, and use old memberships of groups. Their
+observations go to `kept_numbers.py`. The queue has one partition; an operator may change it between `async` and `sync`
+meanwhile.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ GROUP = "keepers"
 _VISIBILITY_MS = (300, 800, 2_000)
 _LEASE_MS = 1_000
 _DRAIN_MS = 6_000
-"""Longer than any lease: what has not come out by then, and does not come out one by one any more, never does."""
+"""Longer than any lease: messages that have not come out by then, and not one by one, never do."""
 
 
 class NumberKeepers:
@@ -66,7 +67,7 @@ class NumberKeepers:
         self._queue_id = 0
         self._sent = 0
         self._memberships: list[tuple[str, int, int]] = []
-        """(member, generation, offset) of all that were ever told."""
+        """All (member, generation, offset) that were ever received."""
 
     def create(self) -> Steps[None]:
         """Makes the queue."""
@@ -81,7 +82,7 @@ class NumberKeepers:
             yield Pause(100)
 
     def start(self) -> None:
-        """Everybody begins."""
+        """Starts all of them."""
         tasks, random = self._stage.tasks, self._random
         for number in range(random.randint(1, 2)):
             tasks.start(self._produce(f"kept-producer-{number}"))
@@ -181,7 +182,7 @@ class NumberKeepers:
             yield from self._read(client, reader, random.choice((0, 300, 1_000)))
 
     def _read(self, client: SimulatedClient, reader: KeptOffset, wait_ms: int) -> Steps[int]:
-        """One read; returns how many messages came."""
+        """One read; returns the number of messages."""
         request = ReadLog(self._queue_id, reader.position, self._random.choice((1, 5, 50)), None, wait_ms)
         reply = yield Ask(client, request)
         if reply is None or not isinstance(reply.answer, LogSlice):
@@ -191,7 +192,7 @@ class NumberKeepers:
         return len(messages)
 
     def _be_member(self, name: str) -> Steps[None]:
-        """Joins, reads, commits, goes away; and speaks for memberships that are over."""
+        """Joins, reads, commits, leaves; and uses old memberships."""
         stage, random, client = self._stage, self._random, self._stage.client(name)
         while not stage.stopping:
             yield Pause(random.choice((10, 50, 200, 1_200)))
@@ -214,7 +215,7 @@ class NumberKeepers:
     def _read_as_member(
         self, client: SimulatedClient, member: str, generation: int, offset: int
     ) -> Steps[None]:
-        """Reads a little and says that it is done; what is refused says that the share was given to somebody else."""
+        """Reads a little and commits; a refusal means that another member has the assignment."""
         for _ in range(self._random.randint(1, 3)):
             request = ReadLog(
                 self._queue_id, offset, 50, None, self._random.choice((0, 100)), GROUP, member, generation
@@ -252,7 +253,7 @@ class NumberKeepers:
                 self.kept.drained.update(self._note(reply.answer, reply).values())
 
     def delete(self) -> Steps[None]:
-        """The queue is nobody else's to look at."""
+        """Deletes messages of a queue that no other client uses."""
         client = self._stage.client("kept-auditor")
         for _ in range(100):
             reply = yield Ask(client, DeleteQueue(QUEUE))

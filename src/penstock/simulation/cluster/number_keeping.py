@@ -1,4 +1,4 @@
-"""The part of a run that is about numbers that clients keep: who takes part, and what is checked in the end."""
+"""The part of a run about numbers that clients keep: its participants, and its final check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HUNTS_MS = (600, 1_500, 4_000)
 
 
 class NumberKeeping:
-    """Keepers, and whoever is after them."""
+    """Keepers, and the hunter of their primaries."""
 
     def __init__(
         self, stage: Stage, hunter: NumberHunter, random: Random, replicas: int, counts: Counter[str]
@@ -31,12 +31,12 @@ class NumberKeeping:
         self.hunter = hunter
 
     def start(self) -> None:
-        """Everybody begins."""
+        """Starts all of them."""
         self.keepers.start()
         self.hunter.hunt(QUEUE, self._hunts_ms, unclean=self._style == "unclean")
 
     def check(self, log: Iterable[AppendedRecord], unclean: int, at_ms: int) -> Iterator[Violation]:
-        """What is wrong, given the log that won, and the last epoch that began uncleanly."""
+        """The violations, given the surviving log, and the last epoch that began uncleanly."""
         stored: dict[int, bytes] = {}
         following = readable_from = 1
         for entry in log:

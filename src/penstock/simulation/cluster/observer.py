@@ -1,8 +1,8 @@
-"""Sees every node after every turn: who leads what, what is committed and what is acknowledged (I8, I10).
+"""Sees every node after every turn: what it leads, what is committed and what is acknowledged (I8, I10).
 
-One primary writes in an epoch, so two logs with the same epoch at an index are the same up to it; that too is looked
-at, record by record (I9). What a primary has committed is therefore told by one pair, (index, epoch that wrote it),
-which every later primary must have too.
+One primary writes in an epoch, so two logs with the same epoch at an index are the same up to it; this is checked too,
+record by record (I9). So one pair, (index, epoch that wrote it), identifies what a primary has committed, and every later
+primary must have it too.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
 LOSS_MS = 4_000
-"""A primary that cannot renew its lease serves no longer than that, and no replica that lags for longer can be elected. A primary
-counts from its beginning: where one after another fails, each may lose as much."""
+"""A primary that cannot renew its lease serves no longer than that, and no replica that lags for longer can be elected. A
+primary counts from its beginning: if one after another fails, each may lose as much.
+"""
 
 
 class _Committed:
-    """What is known to be committed of one partition."""
+    """The known committed part of one partition."""
 
     def __init__(self) -> None:
         self.marks: dict[int, int] = {}
@@ -40,7 +41,7 @@ class _Committed:
 
 
 class Observer:
-    """Remembers what it saw; violations are said once."""
+    """Remembers what it saw; each violation is reported once."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -54,7 +55,7 @@ class Observer:
         self._records: dict[tuple[int, int, int], tuple[AppendedRecord, str]] = {}
         """(partition, index, epoch that wrote it) → (record, who wrote it first)."""
         self._stood: dict[str, tuple[int, int]] = {}
-        """By node: when it last stood still in the middle of a turn, by its own clock and in elapsed time."""
+        """By node: its last pause in the middle of a turn, by its own clock and in elapsed time."""
         self.violations: list[Violation] = []
         self._said: set[str] = set()
         self._written: dict[str, dict[tuple[int, int], AppendedRecord]] = {}
@@ -66,12 +67,12 @@ class Observer:
 
     @property
     def epochs(self) -> int:
-        """How many times somebody began to lead."""
+        """The number of epochs that began."""
         return len(self._leaders)
 
     @property
     def partitions(self) -> int:
-        """How many partitions anybody ever led."""
+        """The number of partitions that had a primary."""
         return len({partition_id for partition_id, _ in self._leaders})
 
     # -- what nodes do ---------------------------------------------------------------------------------------
@@ -87,11 +88,11 @@ class Observer:
         outbox.commitment = SeenCommitment(outbox.commitment, partial(self._acknowledged, name, node))
 
     def stood_still(self, name: str, since_ms: int) -> None:
-        """A process is about to stand still in the middle of a turn: since when by its own clock."""
+        """A process is about to pause in the middle of a turn: since when by its own clock."""
         self._stood[name] = (since_ms, self._schedule.elapsed_ms)
 
     def appended(self, name: str, record: AppendedRecord) -> None:
-        """A node appended a record of its own, or one that it was sent."""
+        """A node appended a record of its own, or a received one."""
         if record.partition != CATALOGUE:
             written = self._written.setdefault(name, {})
             written[record.partition, record.number] = record
@@ -212,7 +213,8 @@ class Observer:
                 f"partition {partition_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
                 f"{index} in epoch {epoch}",
             )
-        if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
+        # records that a primary committed alone may be lost, also if the queue is `sync` by now
+        if synchronous:
             writer = self.lineage.at(partition_id, epoch, index)
             known.marks[writer] = max(index, known.marks.get(writer, 0))
 
@@ -233,7 +235,7 @@ class Observer:
                 )
 
     def _keep_marks(self, known: _Committed, partition_id: int, epoch: int, index: int) -> None:
-        """What an unclean election has left of what was committed."""
+        """The committed part that remains after an unclean election."""
         newest = (known.newest_epoch, known.newest_index)
         common = self.lineage.last_common(partition_id, newest, (epoch, index))
         marks = ((writer, min(marked, common)) for writer, marked in known.marks.items())
@@ -254,7 +256,7 @@ class Observer:
             self.returned.setdefault(partition_id, []).append(back)
         rows = self._loose.get(partition_id, [])
         lost = [(when_ms, by) for acknowledged, when_ms, by in rows if acknowledged > common]
-        # What this failover left may be lost by the next one.
+        # The next failover may lose what this one left.
         self._loose[partition_id] = [row for row in rows if row[0] <= common]
         for writer in sorted({by for _, by in lost}) if bounded else ():
             times = [when_ms for when_ms, by in lost if by == writer]
@@ -283,7 +285,7 @@ class Observer:
             and node.replication.state.now_ms <= since_ms
             and elapsed_ms <= known.newest_began_ms
         ):
-            return  # it decided that before it stood still; it is as an answer that is slow on its way
+            return  # it decided that before its pause; this is like a slow answer
         if not self._has(known, partition_id, epoch, index):
             self._violated(
                 "I8",

@@ -1,6 +1,6 @@
-"""Operators of a cluster: what those of one node do, more of it, and another number of replicas now and then.
+"""Operators of a cluster: those of a single node with more actions, and changes of the number of replicas.
 
-One who gets no answer to a change asks again until there is one, as anybody does who wants it made.
+An operator without an answer to a change repeats it until there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REDRIVES = 4
 
 
 class ClusterOperator(Operator):
-    """One operator. Where there are more, the store says which queue a delete was for (`QueueAnswers.mark_deletions`)."""
+    """One operator. If there are several, the store says which queue a delete was for (`QueueAnswers.mark_deletions`)."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ClusterOperator(Operator):
         super().__init__(stage, name)
         self._counts = counts
         self._replicas = replicas
-        """How many a queue may have; none: nobody changes that."""
+        """The possible numbers of replicas; none: it is never changed."""
         self._destructive = destructive
 
     def run(self) -> Steps[None]:
@@ -96,7 +96,7 @@ class ClusterOperator(Operator):
             yield Pause(random.randint(50, 400))
 
     def _redrive(self) -> Steps[QueueLife | None]:
-        """Walks through some of a queue for dead or late letters, back to where they came from or to another queue."""
+        """Visits messages of a queue for dead or late letters, and moves them back or to another queue."""
         stage, random = self._stage, self._stage.random
         dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
         for life in random.sample(dead, len(dead)):
@@ -106,7 +106,7 @@ class ClusterOperator(Operator):
         return None
 
     def _redrive_one(self, life: QueueLife) -> Steps[int]:
-        """How many messages are on their way now, as far as it was told."""
+        """The number of moving messages in the answer."""
         stage, random = self._stage, self._stage.random
         life.redriven = True
         plain = stage.queues.get("plain")
@@ -133,7 +133,7 @@ class ClusterOperator(Operator):
         self._counts["purge"] += life.purges[-1].answered_ms is not None
 
     def _delete(self, life: QueueLife) -> Steps[None]:
-        if life.name.endswith(LATE):  # refused while there is the queue whose late messages it takes
+        if life.name.endswith(LATE):  # refused while the queue whose late messages it receives exists
             return
         yield from super()._delete(life)
         now = self._stage.queues.get(life.name)

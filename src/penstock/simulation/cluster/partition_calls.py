@@ -1,6 +1,6 @@
-"""Runs the lines of a simulated front end, as `runtime.cluster_link.partition_calls` does over sockets.
+"""Runs the lines of a simulated front end, as `runtime.cluster.link.partition_calls` does over sockets.
 
-What is decided is the product's (`routing.partition_line`); here is only how questions travel, and what may go wrong then.
+The product (`routing.partition_line`) decides; here is only the transport of requests, and its faults.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from penstock.wire.messages import Delete, Extend, Failed, Release, Unsubscribe
 
 _STRAY_SHARE = 0.03
 _SILENT_MS = 8_000
-"""A node that says nothing for so long is given up."""
+"""A node that is silent for so long is given up."""
 _TOLD_MS = (0, 0, 1, 3)
-"""How long after it was lost those are told who had asked over a connection; there may be another one by then."""
+"""How long after a connection was lost its requests get their outcome; there may be another connection by then."""
 _DIAL_MS = 40
 _PATIENCE_MS = 4_000
 """Less than a front end has: clients of the simulation ask again by themselves, and their time is dear."""
@@ -35,12 +35,12 @@ Refresh = Callable[[str, Callable[[], None]], None]
 
 
 def unreachable(why: str) -> PenstockError:
-    """Nobody knows what became of a request."""
+    """The outcome of a request is unknown."""
     return PenstockError(ErrorCode.UNREACHABLE, why)
 
 
 def is_second_answer(call: Call, outcome: Outcome) -> bool:
-    """Whether it says what became of a settlement, and an earlier attempt of it may have been carried out."""
+    """Whether it answers a settlement of which an earlier attempt may have been carried out."""
     is_settling = isinstance(call.ask.request, Delete | Release | Extend)
     return call.uncertain and is_settling and not isinstance(outcome, PenstockError)
 
@@ -70,7 +70,7 @@ class SimulatedCalls:
         cluster.listen(lambda key: schedule.after(0, lambda: self._changed(key)))
 
     def incarnation(self, address: str) -> int:
-        """See `Wires`; who is not connected is dialled now and then."""
+        """See `Wires`; a missing connection is tried now and then."""
         client, now_ms = self._clients[address], self._schedule.elapsed_ms
         if not client.incarnation and now_ms >= self._dialled_ms.get(address, 0):
             self._dialled_ms[address] = now_ms + _DIAL_MS
@@ -82,7 +82,7 @@ class SimulatedCalls:
         return self.lines.load(partition)
 
     def start(self, ask: Ask, done: Done) -> Call:
-        """Asks whoever leads a partition."""
+        """Asks the leader of a partition."""
         call = self.lines.start(
             msgspec.structs.replace(ask, patience_ms=min(ask.patience_ms, _PATIENCE_MS)), done, self._now()
         )
@@ -95,7 +95,7 @@ class SimulatedCalls:
         self._run(within=True)
 
     def stop(self) -> None:
-        """The front end is killed: what it had asked is on its way, and nobody hears what became of it."""
+        """The front end is killed: its requests are in transit, and their outcome is unknown."""
         self._stopped = True
 
     # -- events ----------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class SimulatedCalls:
                 if not (call.is_known(call.ask.request, outcome) or is_second_answer(call, outcome)):
                     outcome = unreachable(
                         "an earlier attempt may have done it"
-                    )  # checkers ask for more than clients are told
+                    )  # checkers need more than clients get
                 if within:
                     self._schedule.after(0, lambda: call.done(outcome))
                 else:
@@ -181,7 +181,7 @@ class SimulatedCalls:
             self._run()
 
     def _address(self, address: str) -> str:
-        """Now and then somebody else is asked, as by a front end that is out of date."""
+        """Now and then another node is asked, as by a front end with an outdated map."""
         if not self._fabric.calm and self._random.random() < _STRAY_SHARE:
             return self._random.choice(list(self._clients))
         return address

@@ -1,4 +1,4 @@
-"""The partitions as the store has them now. Faults and checks ask for them every millisecond, so they are decoded once a change."""
+"""The present partitions in the store. Faults and checks use them every millisecond, so they are decoded once for each change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PartitionEntries:
         """A version of the store, and whether it was settled then."""
 
     def now(self) -> Mapping[int, PartitionEntry]:
-        """What the store has at this moment; what is returned never changes."""
+        """The present contents of the store; the result never changes."""
         if self._metadata.version != self._version:
             self._version = self._metadata.version
             self._found = self._read()

@@ -1,7 +1,7 @@
-"""I11, as clients see it: what a front end says of a queue's making, changing and end was so while the client waited.
+"""I11 for clients: a front end's answer about creating, changing or deleting a queue was true at some time while the client
+waited.
 
-Questions that are answered from a front end's own knowledge may be answered with what was so before. But what a front end has
-said of a name it never takes back for an earlier incarnation.
+Answers from a front end's own knowledge may be older. But a front end never goes back to an earlier incarnation of a name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Settled = Callable[[Reply | None], None]
 
 @dataclass(slots=True)
 class Deletion:
-    """A request to delete a queue: at which versions of the store it was asked and answered."""
+    """A request to delete a queue: the versions of the store at its beginning and its answer."""
 
     name: str
     asked: int
@@ -43,7 +43,7 @@ class Deletion:
 
 
 class QueueAnswers:
-    """Hears what every client is told of queues."""
+    """Gets all answers to clients about queues."""
 
     def __init__(self, metadata: SimulatedMetadata, history: StoreHistory, schedule: Schedule) -> None:
         self.violations: list[Violation] = []
@@ -53,17 +53,15 @@ class QueueAnswers:
         self._deletions: list[Deletion] = []
 
     def observe(self, client: SimulatedClient) -> None:
-        """Hears what one client is told from now on."""
+        """Gets the answers to one client from now on."""
         ask = client.ask
         newest: dict[str, int] = {}
-        """By name: when the latest incarnation was made that the client was told of, as a version of the store."""
+        """By name: when the latest incarnation that the client knows was created, as a version of the store."""
 
         def observed(request: Request, body: bytes, timeout_ms: int, done: Settled) -> None:
             asked = self._metadata.version
             name = getattr(request, "name", "")
-            told = newest.get(
-                name, 0
-            )  # answers may overtake each other: what it heard before it asked counts
+            told = newest.get(name, 0)  # answers may overtake each other: those before the request count
 
             deletion = Deletion(name, asked, self._schedule.now_ms)
             if isinstance(request, DeleteQueue):
@@ -100,9 +98,9 @@ class QueueAnswers:
                 pass
 
     def mark_deletions(self, history: History) -> None:
-        """Says of each queue that was deleted since when somebody asked for that, where several operators did.
+        """Notes for each deleted queue since when its deletion was requested, if several operators did so.
 
-        A delete is by name: it may be meant for one incarnation and end the next one, which another operator made.
+        A delete is by name: it may be meant for one incarnation and end the next one, which another operator created.
         """
         for life in history.lives.values():
             if life.deletion_asked_ms is not None:
@@ -164,7 +162,7 @@ class QueueAnswers:
 
 
 class ObservedStage(ClusterStage):
-    """A stage whose clients are heard."""
+    """A stage whose clients are observed."""
 
     answers: QueueAnswers
 

@@ -1,4 +1,4 @@
-"""Whether replicas are the same when everything is well again: their state, their books, and every byte (I9)."""
+"""Whether replicas are equal when all faults have ended: their state, their totals, and every byte (I9)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unlike(
 
 
 def left_over(machines: Mapping[str, ClusterMachine], entries: Mapping[int, PartitionEntry]) -> Iterator[str]:
-    """What no entry gives a node is gone from it: moved elsewhere, or deleted with its queue."""
+    """A node has no data that no entry assigns to it: moved elsewhere, or deleted with its queue."""
     for name, machine in machines.items():
         node = machine.replicated
         for partition_id in node._parts.catalogue.partitions if node is not None else ():

@@ -1,8 +1,8 @@
-"""Whether what a replica has is what the records of its log make of it: at every start, and whenever its log was cut or replaced.
+"""Whether a replica's state follows from the records of its log: at every start, and whenever its log was cut or replaced.
 
-The observer has seen every record of every log. They are applied once more, from the first on, and the two states compared,
-value by value; what lives must lie on the disk as it was written. And a replica that cuts its log, or takes a whole state in place
-of it, keeps what it has of everything that is committed.
+The observer has seen every record of every log. They are applied again, from the first on, and the two states compared,
+value by value; living messages must be on the disk as they were written. And a replica that cuts its log, or installs a
+whole state, keeps everything that is committed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ReplicaCheck:
         """How far the journal went then: every change of a log is written there at the same moment."""
 
     def opened(self, node: Node, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
-        """A process is up: what is not as the records say."""
+        """A process has started: the differences from the records."""
         self._logs.clear()
         self._appended = -1
         catalogue = node._parts.catalogue
@@ -47,12 +47,12 @@ class ReplicaCheck:
                 yield from self._unlike(node, partition, None if is_harmed else disk)
 
     def appended(self, record: AppendedRecord) -> None:
-        """The node wrote a record: what it gives up, because the layout says so, is not cut."""
+        """The node wrote a record: data that it drops because of the layout is not a cut."""
         if record.partition == CATALOGUE and isinstance(removed := decode_record(record.head), QueueRemoved):
             self._logs.pop(removed.partition_id, None)
 
     def turned(self, node: ReplicatedNode, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
-        """A turn is over: what is wrong about what was cut in it."""
+        """A turn is over: the errors of its cuts."""
         position = node._parts.store.appended_position
         if position == self._appended:
             return
@@ -84,7 +84,7 @@ class ReplicaCheck:
                 yield from self._unlike(node, partition, None if is_harmed else disk)
 
     def _unlike(self, node: Node, partition: Partition, disk: SimulatedDisk | None) -> Iterator[str]:
-        """What is not as the records of its log say; without a disk bytes are not looked at."""
+        """The differences from the records of its log; without a disk bytes are not compared."""
         if not partition.index:
             return
         where = f"partition {partition.partition_id} on {self._name} at record {partition.index}"

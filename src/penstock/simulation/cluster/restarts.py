@@ -1,7 +1,7 @@
-"""What a replica has confirmed it has after a restart too, or it knows that something is missing (I10).
+"""After a restart a replica has everything that it confirmed, or it knows that something is missing (I10).
 
-A confirmation counts towards a commit. So a node that comes back with less, and would be elected with it, may lose what
-was acknowledged; that is seen here at the restart, however rarely the rest follows.
+A confirmation counts towards a commit. So a node that comes back with less, and could be elected with it, may lose what
+was acknowledged; this check sees it at the restart, however rarely an election follows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Confirmations:
         self.damaged: str | None = None
         """The node whose disk is damaged or replaced in this run: nothing is expected of it."""
         self._appended: dict[str, int] = {}
-        """By node: how far its journal went when its partitions were last looked at."""
+        """By node: the end of its journal when its partitions were last checked."""
 
     def watch(self, name: str, node: ReplicatedNode) -> None:
         """A life of a node begins: everything that it confirms is seen from now on."""
@@ -42,9 +42,9 @@ class Confirmations:
         follower.confirm = seen  # type: ignore[method-assign]  # for one life of one node
 
     def turned(self, name: str, node: ReplicatedNode) -> None:
-        """What was cut, dropped, or replaced by another state since counts no more.
+        """Confirmations of what was cut, dropped, or replaced since no longer count.
 
-        Each of that, like every other change of a log, is written to the journal at the same moment.
+        Each of these, like every other change of a log, is written to the journal at the same moment.
         """
         position = node._parts.store.appended_position
         if self._appended.get(name) == position:
@@ -66,7 +66,7 @@ class Confirmations:
             del confirmed[partition_id]
 
     def restarted(self, name: str, node: ReplicatedNode) -> Iterator[str]:
-        """What a node that starts lacks without knowing it."""
+        """What a node lacks after its start without knowing it."""
         parts = node._parts
         if name == self.damaged:
             return

@@ -1,4 +1,6 @@
-"""Operators who change the same queue at the same moment, and queues that change between `sync` and `async` while they are used."""
+"""Operators that change the same queue at the same moment, and queues that change between `sync` and `async` while they are
+used.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _ATTEMPTS = 20
 
 
 class RivalOperators:
-    """All of them. One who gets no answer asks again, as others do."""
+    """All of them. One without an answer repeats its change."""
 
     def __init__(
         self,
@@ -56,7 +58,9 @@ class RivalOperators:
                 stage.tasks.start(self._change_replication(life), random.choice((0, 0, 5, 40)))
 
     def _change_replication(self, life: QueueLife) -> Steps[None]:
-        """What a queue loses while it is `async` is told apart by what its primaries went by, record by record."""
+        """Changes the replication; the losses of a queue while it is `async` are known from its primaries' settings, record
+        by record.
+        """
         stage, random = self._stage, self._random
         replication = random.choice(("sync", "async"))
         for named in stage.recorder.history.lives_named(life.name):
@@ -74,7 +78,7 @@ class RivalOperators:
 
 
 def may_be_async(life: QueueLife) -> bool:
-    """Dead and late letters, and what they come from, stay as they are: what they lose is told apart by their queues."""
+    """Dead and late letters, and their sources, stay unchanged, because their losses are known by queue."""
     settings = life.settings[0]
     moves = settings.dead_letter_queue is not None or settings.sorted or life.name == "plain"
     return not moves and not life.name.endswith(MOVED_TO)

@@ -1,8 +1,8 @@
-"""Operators who make, change and delete the same queues at the same time, each through a separate front end.
+"""Operators that create, change and delete the same queues at the same time, each through a separate front end.
 
-No other client uses these queues. What the operators are told is held against the store (I11), as with every client; so are the ids,
-the epochs and the names of what they make, and all replicas of it in the end. They act at the same moments, so that they meet at the
-store, and a delete may be for a queue that another operator has just made.
+No other client uses these queues. The operators' answers are compared with the store (I11), like those of every client; so
+are the ids, the epochs and the names of what they create, and all replicas of it at the end. They act at the same moments,
+so that they conflict at the store, and a delete may hit a queue that another operator has just created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of a cluster, each with a front end of its own: the real routing, over a map that may be out of date."""
+"""Clients of a cluster, each with a separate front end: the real routing, with a map that may be out of date."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from penstock.steps.step import Reply as RoutedReply
 from penstock.wire import messages
 
 _STALE_SHARE = 0.3
-"""How often a client goes on with an incarnation that may be gone."""
+"""How often a client continues with an incarnation that may be gone."""
 
 Done = Callable[[Reply | None], None]
 
 
 class NotedStepWorld:
-    """The step world as one request uses it: what it asked of partitions is remembered."""
+    """The world of one request; its requests to partitions are recorded."""
 
     def __init__(self, world: StepWorld) -> None:
         self._world = world
@@ -103,7 +103,7 @@ class RoutingClient(SimulatedClient):
 
         def ended(outcome: Outcome, *, again: bool) -> None:
             reply = self._told(request, outcome, again=again)
-            # Never from within: whoever asks may go on only after it has asked.
+            # Never from within: the caller may continue only after it has asked.
             self._schedule.after(0, lambda: end(reply))
 
         number = self._number + 1
@@ -175,7 +175,7 @@ class RoutingClient(SimulatedClient):
 
 
 class ClusterStage(Stage):
-    """The stage of a cluster: its clients find their way."""
+    """The stage of a cluster: its clients use the routing."""
 
     fabric: Fabric
     metadata: SimulatedMetadata
@@ -188,7 +188,7 @@ class ClusterStage(Stage):
         return client
 
     def front_end(self, name: str, random: Random) -> RoutingClient:
-        """What routes the requests of one process of a front end."""
+        """The router of one front end process."""
         return RoutingClient(name, self.fabric.clients, self.fabric, self.metadata, random, self.trace)
 
     def network_of(self, name: str) -> Network:
@@ -205,7 +205,7 @@ class ClusterStage(Stage):
         return Network(self.schedule, random, front_ends)
 
     def life_of(self, name: str) -> QueueLife | None:
-        """Some have not heard yet that a queue was deleted and made again."""
+        """Some clients do not know yet that a queue was deleted and created again."""
         return self._earlier(self.queues.get(name))
 
     def pick_queue(self) -> QueueLife | None:

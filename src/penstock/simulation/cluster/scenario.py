@@ -1,4 +1,4 @@
-"""What the seed of a cluster's run decides before anything happens: queues with replicas, and which things go wrong."""
+"""What the seed of a cluster's run decides at the beginning: queues with replicas, and the faults."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CLUSTER_KINDS = (
     *("log", "both", "clock", "stamped-clock", "causal"),
 )
 LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
-"""Those of which some are acknowledged by their primary alone in any run; of all kinds some are, see `_loosen_all_kinds`."""
+"""Kinds of which some queues are `async` in any run; `_loosen_all_kinds` makes some of all kinds `async`."""
 LOSING_HUNTS = ("left-behind", "old-primary", "standstill", "lost-answer")
-"""Those in which a primary is gone that may have acknowledged something alone."""
+"""Targeted faults that remove a primary which may have acknowledged something alone."""
 LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
-"""Those whose messages go by themselves, or are refused for lack of room."""
+"""Kinds whose messages end by time or a limit, or are refused for lack of room."""
 MANY_PARTITIONS = "hundreds of partitions"
 PUSHED = "pushed"
-"""The queue that a consumer of the client library stays on."""
+"""The queue with a permanent subscription of the client library."""
 SINGLE = "single"
 """The queue with one replica."""
 _ONE_IN = 200
@@ -43,44 +43,44 @@ class ClusterScenario:
     nodes: int
     replicas: int
     extra_queues: list[tuple[str, QueueSettings]]
-    """Where dead letters go."""
+    """The targets of dead letters."""
     faults: ClusterFaultPlan
     late_nodes: int = 0
     """Nodes that join later."""
     wants_small: tuple[str, ...] = ()
-    """Sizes that the run is about."""
+    """Sizes that the run needs to be small."""
     destructive: bool = False
     """Whether operators purge and delete."""
     loose_dead_letters: tuple[str, ...] = ()
-    """Dead-letter queues that are acknowledged by their primary alone."""
+    """Dead-letter queues that are `async`."""
     altered_replicas: tuple[int, ...] = ()
-    """How many replicas operators may give a queue; none: they leave that alone."""
+    """The numbers of replicas that operators may set; none: they never change it."""
     store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
-    """What goes wrong on the way to the metadata store."""
+    """The faults on the way to the metadata store."""
     hunted: str | None = None
-    """The queue whose primaries are hunted (`targeted_numbers.py`): while they acknowledge alone, where it is `async`."""
+    """The queue with targeted faults of its primaries (`targeted_numbers.py`): while they acknowledge alone, if it is `async`."""
     library_consumers: int = 0
-    """How many consumers run the code of the client library."""
+    """The number of consumers with the client library's code."""
     has_rivals: bool = False
     """Whether several operators change the same queue at once."""
     remakes_targets: bool = False
-    """Whether queues are deleted and made again while messages are on their way to them (`targeted_moves.py`)."""
+    """Whether queues are deleted and created again while messages move to them (`targeted_moves.py`)."""
     unsettles_targets: bool = False
-    """Whether they are deleted while the answer of such a queue does not arrive, for long (`targeted_moves.py`)."""
+    """Whether they are deleted while the answer of such a queue is delayed for long (`targeted_moves.py`)."""
     unclean: bool = False
-    """Whether an operator allows unclean elections of that queue."""
+    """Whether an operator permits unclean elections of that queue."""
 
     @property
     def keeps_numbers(self) -> bool:
         """Whether there is an `async` queue whose clients keep numbers and receipts over failovers (`number_keepers.py`).
 
-        In a fifth of the runs, and no dice are thrown for it. Where a disk is damaged no other replica is taken away.
+        In a fifth of the runs, without a random number. If a disk is damaged no other replica is removed.
         """
         return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
     @property
     def hunts_turns(self) -> bool:
-        """Whether primaries that acknowledge alone are stopped in turns (`targeted_stops.py`). With dice of its own."""
+        """Whether primaries that acknowledge alone are paused in turns (`targeted_stops.py`). Separate random numbers."""
         dice = Random(f"turns: {self.base.duration_ms}")
         is_free = self.faults.hunt is None and self.hunted is None
         return self.faults.turn_pauses_ms > 0 and is_free and dice.random() < 0.6
@@ -94,9 +94,9 @@ class ClusterScenario:
 
     @property
     def is_metered(self) -> bool:
-        """Whether there are front ends that record usage (`metered_calls.py`). With dice of its own, as below.
+        """Whether there are front ends that record usage (`metered_calls.py`). Separate random numbers, as below.
 
-        Where a disk is damaged the log of usage may lose something like any other queue.
+        If a disk is damaged the usage log may lose something like any other queue.
         """
         drawn = Random(f"metered: {self.base.duration_ms}").random() < METERED_SHARE
         return drawn and not self.faults.flips_ms and not self.base.kind
@@ -108,7 +108,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.faults = FaultPlan()
     base.flood = False
     base.subscribers = base.operators = base.log_readers = base.group_members = 0
-    # A part of a state that is sent whole has to fit into a journal file.
+    # A part of a whole state must fit into a journal file.
     base.options = dataclasses.replace(
         base.options,
         journal_file_bytes=random.choice((96, 128, 192)) * KIBIBYTE,
@@ -132,7 +132,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
     _loosen(base.queues, random)
     if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
-        # What such a primary acknowledges alone is what its lease is for. With dice of their own, as below.
+        # The lease protects what such a primary acknowledges alone. Separate random numbers, as below.
         _loosen(base.queues, Random(base.duration_ms), share=1.0)
     if any(plan.settings.has_log for plan in base.queues):
         base.log_readers, base.group_members = random.randint(1, 2), random.randint(0, 2)
@@ -143,16 +143,14 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if random.random() < 0.2:
         faults.lossy_network = random.choice((0.01, 0.05, 0.2))
     base.operators = 1 if random.random() < 0.55 else 0
-    # With one disk damaged the last good replica is nobody's to give up.
+    # With one damaged disk the last good replica must not be removed.
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
     destructive = bool(base.operators) and random.random() < 0.6
     store = draw_store_faults(random)
     if faults.flips_ms:
-        # A disk that lies about syncs is survived by the others alone: nothing may end their leases or drain them.
+        # Only the others survive a disk that lies about syncs: nothing may end their leases or drain them.
         store = StoreFaultPlan(breaks_ms=store.breaks_ms, deaf_ms=store.deaf_ms)
-    if (
-        store.siege_ms or store.coup_ms
-    ):  # it takes a while until a lease has ended and everybody has heard of it
+    if store.siege_ms or store.coup_ms:  # it takes a while until a lease has ended and all processes know it
         base.duration_ms += 5_000
     scenario = ClusterScenario(
         base,
@@ -219,8 +217,7 @@ def _give_limits(scenario: ClusterScenario) -> None:
 
 
 def _give_claimed_ids(scenario: ClusterScenario) -> None:
-    """A quarter of the runs have a queue more with an order, several partitions, and ids that meet in all of them. With dice of
-    their own, as above."""
+    """A quarter of the runs have another queue with an order, several partitions, and ids for all. Separate random numbers, as above."""
     dice = Random(f"claimed ids: {scenario.base.duration_ms}")
     if dice.random() < 0.75:
         return
@@ -236,8 +233,9 @@ def _give_claimed_ids(scenario: ClusterScenario) -> None:
 
 
 def _give_library_consumers(scenario: ClusterScenario) -> None:
-    """A fifth of the runs have consumers that run the client library's code, and a queue more that one of them stays on. With
-    dice of their own, as above."""
+    """A fifth of the runs have consumers with the client library's code, and another queue with a permanent subscription.
+    Separate random numbers, as above.
+    """
     base, dice = scenario.base, Random(f"library: {scenario.base.duration_ms}")
     if dice.random() < 0.8 or base.kind or scenario.faults.flips_ms:
         return
@@ -252,7 +250,7 @@ def _give_library_consumers(scenario: ClusterScenario) -> None:
 
 
 def _give_single_replica(scenario: ClusterScenario) -> None:
-    """A tenth of the runs have a queue more with one replica: nobody else has what it holds. With dice of their own, as above."""
+    """A tenth of the runs have another queue with one replica. Separate random numbers, as above."""
     dice, faults = Random(f"single: {scenario.base.duration_ms}"), scenario.faults
     if dice.random() < 0.9 or scenario.base.kind or faults.flips_ms or faults.hunt is not None:
         return
@@ -263,20 +261,20 @@ def _give_single_replica(scenario: ClusterScenario) -> None:
 
 
 def _give_rivals(scenario: ClusterScenario) -> None:
-    """In a tenth of the runs several operators change the same queue at once. With dice of their own, as above."""
+    """In a tenth of the runs several operators change the same queue at once. Separate random numbers, as above."""
     dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
     is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
     scenario.has_rivals = not is_quiet and dice.random() < 0.2
 
 
 def _remake_targets(scenario: ClusterScenario) -> None:
-    """Some runs with dead letters hunt for those on their way. With dice of their own, as above."""
+    """Some runs with dead letters have targeted faults for moving ones. Separate random numbers, as above."""
     base, faults, dice = scenario.base, scenario.faults, Random(f"remade: {scenario.base.duration_ms}")
     fed = any(plan.settings.max_receives is not None for plan in base.queues)
     is_quiet = base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
     if fed and not is_quiet and not scenario.loose_dead_letters and dice.random() < 0.5:
         scenario.remakes_targets = True
-        faults.slow_network = True  # what is sent can be seen on its way
+        faults.slow_network = True  # moves can be observed
     elif fed and not is_quiet and not scenario.loose_dead_letters and not scenario.keeps_numbers:
         scenario.unsettles_targets = True
         base.duration_ms += 6_000
@@ -285,7 +283,7 @@ def _remake_targets(scenario: ClusterScenario) -> None:
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:
-    """One run in two hundred has hundreds of partitions. With dice of their own, as above."""
+    """One run in two hundred has hundreds of partitions. Separate random numbers, as above."""
     base = scenario.base
     if base.duration_ms % _ONE_IN != 1:
         return
@@ -301,7 +299,7 @@ def _give_many_partitions(scenario: ClusterScenario) -> None:
 
 
 def _shorten_logs(scenario: ClusterScenario) -> None:
-    """Some logs keep little, so that they are cut at their front all the time. With dice of their own, as above."""
+    """Some logs have a short retention, so that they are cut at their front all the time. With separate random numbers, as above."""
     dice = Random(f"short logs: {scenario.base.duration_ms}")
     for plan in scenario.base.queues:
         if plan.settings.has_log and dice.random() < 0.6:
@@ -311,7 +309,7 @@ def _shorten_logs(scenario: ClusterScenario) -> None:
 
 
 def _delay_dead_letters(scenario: ClusterScenario) -> None:
-    """Where nothing else is hunted: requests to take dead letters in that come late. With dice of their own, as above."""
+    """Without other targeted faults: late requests to accept dead letters. Separate random numbers, as above."""
     base, faults, dice = scenario.base, scenario.faults, Random(f"late moves: {scenario.base.duration_ms}")
     has_dead_letters = any(plan.settings.max_receives is not None for plan in base.queues)
     if has_dead_letters and faults.hunt is None and not faults.flips_ms and dice.random() < 0.4:
@@ -319,7 +317,7 @@ def _delay_dead_letters(scenario: ClusterScenario) -> None:
         scenario.faults = ClusterFaultPlan(
             hunt="late-move",
             hunts_ms=dice.randint(100, 400),
-            slow_network=True,  # what is sent can be seen on its way
+            slow_network=True,  # moves can be observed
             skew_ms=faults.skew_ms,
             clock_ms=faults.clock_ms,
             slow_disk_ms=faults.slow_disk_ms,
@@ -329,9 +327,9 @@ def _delay_dead_letters(scenario: ClusterScenario) -> None:
 
 
 def _loosen_dead_letters(scenario: ClusterScenario) -> None:
-    """Where operators neither purge nor delete: dead letters of queues that lose nothing are not lost in one that may.
+    """If operators neither purge nor delete: queues that lose nothing may have an `async` dead-letter queue, which loses none.
 
-    With dice of their own: what else happens stays as it is.
+    With separate random numbers: the rest of the run does not change.
     """
     base, faults, dice = scenario.base, scenario.faults, Random(scenario.base.duration_ms)
     fed = [plan.settings for plan in base.queues if plan.settings.max_receives is not None]
@@ -353,10 +351,10 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
         plan.settings, replicas=replicas, partitions=random.choice((1, 1, 2, 3))
     )
     if plan.settings.sorted or plan.settings.ordering == "clock":
-        # What is checked is the order of one partition, record by record.
+        # The check is about the order of one partition, record by record.
         plan.settings = msgspec.structs.replace(plan.settings, partitions=1, default_ttl_ms=None)
     if plan.settings.has_log:
-        # Readers of the simulation know one partition; by which clock a log is cut is checked on one node.
+        # Readers of the simulation know one partition; the clock that cuts a log is checked on one node.
         plan.settings = msgspec.structs.replace(
             plan.settings,
             ordering="best-effort" if plan.settings.ordering == "clock" else plan.settings.ordering,
@@ -368,7 +366,7 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
 
 
 def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None:
-    """Some queues are acknowledged by their primary alone."""
+    """Makes some queues `async`."""
     for plan in plans:
         may_lose = plan.name in LOOSE_KINDS
         if may_lose and random.random() < share:
@@ -376,8 +374,7 @@ def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None
 
 
 def _loosen_all_kinds(scenario: ClusterScenario) -> None:
-    """Queues of every kind may be acknowledged by their primary alone, most often where primaries are hunted. With dice of their
-    own, as above."""
+    """Queues of every kind may be `async`, most often with targeted faults of primaries. With separate random numbers, as above."""
     dice = Random(f"loose: {scenario.base.duration_ms}")
     share = 0.5 if scenario.faults.hunt in LOSING_HUNTS else 0.15
     for plan in scenario.base.queues:
@@ -391,10 +388,10 @@ def _loosen_all_kinds(scenario: ClusterScenario) -> None:
 
 
 def _allow_unclean(scenario: ClusterScenario) -> None:
-    """In a quarter of the runs in which nothing else is hunted: unclean elections of a `sync` queue. With dice of their own, as above."""
+    """In a quarter of the runs without other targeted faults: unclean elections of a `sync` queue. Separate random numbers, as above."""
     dice = Random(f"unclean: {scenario.base.duration_ms}")
     tight = [plan.name for plan in scenario.base.queues if plan.settings.replication == "sync"]
     is_free = scenario.faults.hunt is None and scenario.hunted is None and not scenario.faults.flips_ms
     if tight and is_free and not scenario.base.kind and dice.random() < 0.25:
         scenario.hunted, scenario.unclean = dice.choice(tight), True
-        scenario.base.duration_ms += 4_020  # until all in sync are gone, and until another one leads
+        scenario.base.duration_ms += 4_020  # until all in sync have failed, and until another one leads

@@ -8,7 +8,7 @@ from penstock.replication.interface import Commitment, Need
 
 
 class SeenCommitment:
-    """Stands in front of a model's `Commitment`."""
+    """Wraps a model's `Commitment`."""
 
     def __init__(self, real: Commitment, seen: Callable[[Need], None]) -> None:
         self._real = real
@@ -19,7 +19,7 @@ class SeenCommitment:
         return self._real.needs(about, served_only=served_only)
 
     def is_committed(self, need: Need) -> bool | None:
-        """See `Commitment`; tells of what is."""
+        """See `Commitment`; reports what is committed."""
         state = self._real.is_committed(need)
         if state:
             self._seen(need)

@@ -24,7 +24,7 @@ Asks = Callable[[Request, Callable[[Outcome], None]], None]
 
 
 class ManagerObserver(Protocol):
-    """Whoever looks at what managers do."""
+    """Observes the actions of managers."""
 
     def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
         """A node asks for this, as the manager elected at `epoch`, which knows the entry at version `known`."""

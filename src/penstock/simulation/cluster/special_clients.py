@@ -27,7 +27,7 @@ _REMADE_EVERY_MS = 900
 
 
 class SpecialClients:
-    """Those that the run of a seed has."""
+    """The special clients of a seed's run."""
 
     def __init__(
         self,

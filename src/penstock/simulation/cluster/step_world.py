@@ -1,4 +1,4 @@
-"""What a simulated front end carries out steps with, the twin of `runtime.cluster_link`: over simulated time and networks."""
+"""Carries out the steps of a simulated front end, the counterpart of `runtime.cluster.link`, over simulated time and networks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StepWorld:
     # -- the layout ------------------------------------------------------------------------------------------
 
     def _heard(self, change: StoredChange) -> None:
-        """What is newer than what is known becomes known; an answer of the store may be older than a change."""
+        """Newer entries replace known ones; an answer of the store may be older than a change."""
         if change.version >= self._versions.get(change.key, 0):
             self._versions[change.key] = change.version
             self.map.apply(change.key, change.value)
@@ -59,7 +59,7 @@ class StepWorld:
     # -- what steps are carried out with ---------------------------------------------------------------------
 
     def start(self, step: Single, done: Callable[[Any], None]) -> Call | None:
-        """See `World`. Any node: one that leads something. The map is looked at now and then."""
+        """See `World`. Any node: one that leads something. The map is updated now and then."""
         match step:
             case Ask() if step.partition:
                 return self.calls.start(step, done)

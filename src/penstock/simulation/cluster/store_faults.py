@@ -1,6 +1,6 @@
-"""What goes wrong between the metadata store and those who ask it: slow, lost and late answers, watches that break or fall silent.
+"""Faults between the metadata store and its clients: slow, lost and late answers, watches that break or fall silent.
 
-The store itself stays right. Everybody who asks it, node or front end, must live with not knowing what became of a request.
+The store itself stays correct. Every client, node or front end, must handle unknown outcomes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock.simulation.trace import Trace
 
 @dataclass(slots=True)
 class StoreFaultPlan:
-    """How often what goes wrong, as milliseconds between two; 0: never."""
+    """The frequency of each fault, as milliseconds between two; 0: never."""
 
     slow_ms: int = 0
-    """Requests and answers take up to seconds; some take effect after their asker has given up."""
+    """Requests and answers take up to seconds; some take effect after their requester has given up."""
     lost_answers_ms: int = 0
     """Writes, grants and renewals land, and their answers do not come."""
     breaks_ms: int = 0
@@ -31,9 +31,9 @@ class StoreFaultPlan:
     deaf_ms: int = 0
     """Watches fall silent, and break after a while."""
     stand_still_ms: int = 0
-    """A machine stands still between a decision and the request that follows from it."""
+    """A machine pauses between a decision and the request that follows from it."""
     siege_ms: int = 0
-    """A node that acknowledges alone, where there is one, loses its lease and does not hear of it, nor do some front ends."""
+    """A node that acknowledges alone, if there is one, loses its lease without notice to itself and some front ends."""
     coup_ms: int = 0
     """The same happens to the manager, which has something to decide."""
 
@@ -63,7 +63,7 @@ def draw_store_faults(random: Random) -> StoreFaultPlan:
 
 
 class StoreFaults:
-    """Does harm until told to stop."""
+    """Injects faults until stopped."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class StoreFaults:
             machine.pauses_before_writing_ms.clear()
 
     def _whom(self) -> list[str]:
-        """One who asks the store, all front ends, or everybody; nodes more often than front ends."""
+        """The target: one client, all front ends, or all; nodes more often than front ends."""
         nodes = [machine.name for machine in self._machines]
         everybody = list(dict.fromkeys(mirror.who for mirror in self._metadata.mirrors if not mirror.ended))
         chance = self._random.random()
@@ -150,7 +150,7 @@ class StoreFaults:
         self._fault("answers are lost", StoreFault(loses_answers=self._random.choice((0.3, 0.6, 1.0))), 3_000)
 
     def _started(self, name: str, node: object) -> None:
-        """A node registers, and does not always hear what came of it."""
+        """A node registers, and sometimes does not get the outcome."""
         if not self._over and name not in self._besieged and self._random.random() < 0.7:
             self._counts["store: answers to a new process are lost"] += 1
             self._hold(StoreFault(loses_answers=0.5), [name], 3_000)

@@ -1,4 +1,4 @@
-"""Everything that ever stood in the simulated store, key by key, for checkers that ask what was there when."""
+"""All values that the simulated store ever had, key by key, for checkers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 
 
 class StoreHistory:
-    """What the store's log says, as far as it goes now."""
+    """The contents of the store's log, up to now."""
 
     def __init__(self, metadata: SimulatedMetadata) -> None:
         self._metadata = metadata
@@ -31,13 +31,13 @@ class StoreHistory:
         return sorted(key for key in self._changes if key.startswith(prefix))
 
     def at(self, key: str, version: int) -> bytes | None:
-        """What stood under a key at a version of the store; None: nothing."""
+        """The entry of a key at a version of the store; None: none."""
         changes = self.of_key(key)
         place = bisect_right(changes, version, key=lambda change: change.version)
         return changes[place - 1].value if place else None
 
     def during(self, key: str, first: int, last: int) -> Iterator[bytes | None]:
-        """Everything that stood under a key at any version from the first to the last."""
+        """All entries of a key at any version from the first to the last."""
         yield self.at(key, first)
         for change in self.of_key(key):
             if first < change.version <= last:

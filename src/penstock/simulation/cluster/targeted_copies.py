@@ -1,6 +1,6 @@
-"""A hunt for copies that fail: a node loses a partition while its disk is full and a checkpoint copies what lives of it.
+"""A targeted fault in copies: a node loses a partition while its disk is full and a checkpoint copies living entries of it.
 
-Then the node gets the partition again, and copies of it succeed. What the failed copy left behind must not touch them.
+Then the node gets the partition again, and copies of it succeed. The rest of the failed copy must not affect them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BACK_MS = 6_000
 
 
 def fails_copies(scenario: ClusterScenario) -> bool:
-    """Whether there is such a hunt. With dice of its own."""
+    """Whether the run has this fault. With its own random generator."""
     faults, store, base = scenario.faults, scenario.store, scenario.base
     is_hunted = faults.hunt is not None or scenario.hunted is not None or adds_again(scenario)
     is_moved = scenario.remakes_targets or scenario.unsettles_targets or scenario.keeps_numbers
@@ -52,7 +52,7 @@ def make_quiet(scenario: ClusterScenario) -> None:
 
 
 class SlowCopies(DiskPace):
-    """Copies of one partition take long."""
+    """Makes copies of one partition slow."""
 
     def __init__(self, machine: ClusterMachine, partitions: Callable[[], Collection[int]]) -> None:
         super().__init__()
@@ -72,10 +72,10 @@ class SlowCopies(DiskPace):
 
 
 class CopyHunter(MemberHunter):
-    """Fills a disk in the middle of a copy, takes the partition away, and gives it back."""
+    """Fills a disk in the middle of a copy, removes the partition, and assigns it again."""
 
     def hunt_copies(self, stage: Stage) -> None:
-        """Begins, with messages that nobody receives for long."""
+        """Begins, with messages that are not received for long."""
         stage.tasks.start(self._send(stage))
         self._tasks.start(self._hunt_copies())
 

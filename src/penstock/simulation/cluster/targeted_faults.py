@@ -1,7 +1,7 @@
-"""Hunts: faults that are aimed. Each looks for the moment in which one rule of replication is all that saves a message.
+"""Hunts: targeted faults. Each waits for the moment in which only one rule of replication protects a message.
 
-Faults by chance rarely meet that moment: that a replica lags, that it is not yet known to lag, and that everybody
-else dies just then. A hunt picks a partition, waits for an acknowledgement, and strikes.
+Random faults rarely hit that moment: that a replica lags, that this is not known yet, and that all others fail just then.
+A hunt picks a partition, waits for an acknowledgement, and strikes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ HUNTS: tuple[HuntName, ...] = tuple(
 `unsaid` (`targeted_stops.py`) is for `sync` queues, in place of `left-behind`."""
 
 _ELECTED_MS = 7_000
-"""By then somebody else leads, if anybody can."""
+"""By then another primary is elected, if possible."""
 
 
 class Operators(Protocol):
-    """What hunts need of those who do harm."""
+    """The faults that hunts need."""
 
     counts: Counter[str]
 
@@ -62,7 +62,7 @@ class Operators(Protocol):
 
 
 class Hunter:
-    """Hunts, one after the other, until everything is made well."""
+    """Hunts, one after the other, until all faults end."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Hunter:
     # -- hunts -----------------------------------------------------------------------------------------------
 
     def _leave_behind(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """One in sync hears nothing more from the primary, then is the only one left."""
+        """One replica in sync receives nothing more from the primary, then it is the only one left."""
         left = self._random.choice([name for name in entry.in_sync if name != primary])
         others = [name for name in entry.replicas if name != left]
         self._say(f"{left} hears no more of partition {entry.partition}, then is the only one left")
@@ -210,7 +210,7 @@ class Hunter:
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
 
     def _lose_answer(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """What is acknowledged does not arrive, and the primary is gone: clients ask its successor the same again."""
+        """An acknowledgement does not arrive, and the primary is gone: clients repeat their requests to its successor."""
         self._say(f"answers of {primary} arrive nowhere, then it is gone")
         self._fabric.clients[primary].cut(to_server=False, to_client=True)
         for _ in range(self._random.randint(1, 3)):
@@ -231,7 +231,7 @@ class Hunter:
         yield from self._come_back(entry, primary)
 
     def _stand_still(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """The same, and it stood still meanwhile: what it was asked before lies there."""
+        """The same, and it was paused meanwhile: earlier requests wait there."""
         self._say(f"{primary} stands still until somebody else leads partition {entry.partition}")
         machine = self._machines[primary]
         machine.pause()
@@ -251,7 +251,7 @@ class Hunter:
         self._fabric.mend_network()
         now = self._now(entry)
         if now.primary is not None and now.primary != primary and self._random.random() < 0.7:
-            self._part(primary, now.primary)  # else it is told at once that it leads no more
+            self._part(primary, now.primary)  # else it learns at once that it no longer leads
         yield Pause(self._random.randint(300, 1_000))
         now = self._now(entry)
         if self._is_over():
@@ -265,7 +265,9 @@ class Hunter:
         yield from self._until(lambda: self._is_replaced(now), _ELECTED_MS)
 
     def _lose_dead_letter(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """One in sync hears nothing of what arrives in an `async` queue, and is the only one left when the source knows it."""
+        """One replica in sync receives nothing of what arrives in an `async` queue, and is the only one left when the source
+        knows of the arrival.
+        """
         left = self._random.choice([name for name in entry.in_sync if name != primary])
         before = self._sent(entry, primary)
         self._part(left, primary)

@@ -1,7 +1,8 @@
-"""A hunt for memberships: a replica is taken off its node and added again, and its primary hears of neither step alone.
+"""A targeted fault in memberships: a replica is removed from its node and added again, and its primary sees neither step
+alone.
 
-The node drops what it has in between, so the new replica is empty. A primary that took it for the former one would put it in sync.
-Nobody uses the partitions that are hunted: what the former replica confirmed is everything that there is.
+The node drops its data in between, so the new replica is empty. A primary that confuses it with the former one would put
+it in sync. No clients use these partitions: everything in them was confirmed by the former replica.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _STEP_MS = 6_000
 
 
 def adds_again(scenario: ClusterScenario) -> bool:
-    """Whether there is such a hunt. With dice of its own."""
+    """Whether the run has this fault. With its own random generator."""
     faults, store, base = scenario.faults, scenario.store, scenario.base
     is_hunted = faults.hunt is not None or scenario.hunted is not None
     is_moved = scenario.remakes_targets or scenario.unsettles_targets or scenario.keeps_numbers
@@ -38,7 +39,7 @@ def adds_again(scenario: ClusterScenario) -> bool:
 
 
 class MemberHunter(Hunter):
-    """Takes replicas off a node, and lets it have them again."""
+    """Removes replicas from a node, and adds them again."""
 
     def create(self, stage: Stage, settings: QueueSettings) -> Steps[None]:
         """Makes the queue that is hunted."""
@@ -95,7 +96,7 @@ class MemberHunter(Hunter):
             del self._metadata.faults[primary]
         if self._is_over():
             return
-        self._metadata.compact()  # it hears of the entry as it is now
+        self._metadata.compact()  # it receives the present entry
         for stream in list(self._metadata.streams):
             if stream.who == primary:
                 stream.end("unavailable")

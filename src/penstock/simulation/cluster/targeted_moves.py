@@ -1,7 +1,8 @@
-"""Hunts for messages on their way: their target is deleted, and made again, between two attempts to move them.
+"""Targeted faults in moves: the target is deleted, and created again, between two attempts to move messages.
 
-`hunt_targets` delays a request or its answer until the next queue of the name is there. `hunt_unsettled` keeps the answer back for
-longer than a source waits for it: only what the deleted target says afterwards tells the source that its messages have arrived.
+`hunt_targets` delays a request or its answer until the next queue of the name exists. `hunt_unsettled` keeps the answer
+back for longer than a source waits for it: only the deleted target's later message tells the source that its messages have
+arrived.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _REMADE_MS = 2_500
 
 
 class MoveHunter(Hunter):
-    """Waits until messages are on their way to a queue on another node."""
+    """Waits until messages move to a queue on another node."""
 
     def hunt_targets(self, every_ms: int, stage: ClusterStage, operator: ClusterOperator) -> None:
         """Begins; `operator` deletes and makes queues."""
@@ -42,7 +43,7 @@ class MoveHunter(Hunter):
             self._say(
                 f"{target.queue} is deleted and made again, while what {sender} {'asks' if asks else 'is told by'} {holder} waits"
             )
-            # The request waits and finds its target gone, or it was carried out and nobody hears of that.
+            # The request waits and finds its target gone, or it was carried out and its answer is lost.
             self._fabric.hold_way(*((sender, holder) if asks else (holder, sender)))
             stage.tasks.start(operator.delete(life))
             yield from self._until(partial(self._is_remade, target), _REMADE_MS)

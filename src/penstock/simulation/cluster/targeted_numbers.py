@@ -1,6 +1,7 @@
-"""A hunt for numbers that come back: primaries of an `async` queue that acknowledge what no other replica has, and are gone.
+"""A targeted fault for reused numbers: primaries of an `async` queue that acknowledge records without replicas, and fail.
 
-In some runs the only replica in sync goes as well, and an operator lets one lead that lacks more (an unclean election).
+In some runs the only replica in sync fails as well, and an operator permits the election of an older one (an unclean
+election).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _OUT_OF_SYNC_MS = 2_500
 
 
 class NumberHunter(Hunter):
-    """Hunts the primary of one queue, again and again."""
+    """Hunts the primary of one queue repeatedly."""
 
     def hunt(self, queue: str, every_ms: int, *, unclean: bool) -> None:
         """Begins."""
@@ -43,7 +44,7 @@ class NumberHunter(Hunter):
                 yield from self._lose_sight(entry, primary)
 
     def _lose_primary(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """It takes some more, and its power goes; it comes back before or after somebody else leads."""
+        """It accepts some more, and its power is cut; it comes back before or after the next election."""
         yield Pause(self._random.choice((20, 200, 600, 900)))
         yield from self._next_commit(entry, primary, 400)
         if self._is_over():
@@ -53,7 +54,7 @@ class NumberHunter(Hunter):
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
 
     def _lose_sight(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """It is cut off from the store too, until somebody else leads, and then it comes back."""
+        """It is also disconnected from the store until another one leads, and then it comes back."""
         self._metadata.unreachable_from.add(primary)
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
         yield Pause(self._random.choice((0, 100, 600)))
@@ -61,7 +62,7 @@ class NumberHunter(Hunter):
             self._fabric.mend()
 
     def _lose_all_in_sync(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """It goes on alone, in sync with nobody, and is gone: an operator says that another one may lead."""
+        """It continues alone in sync, and fails: an operator permits the election of another one."""
         alone = yield from self._until(lambda: self._now(entry).in_sync == [primary], _OUT_OF_SYNC_MS)
         yield from self._next_commit(entry, primary, 300)
         if self._is_over():

@@ -1,11 +1,11 @@
-"""Hunts that need more than the network: a primary stands still in a turn, or what it wants of the store does not arrive.
+"""Targeted faults beyond the network: a primary pauses in a turn, or its requests to the store do not arrive.
 
-`hunt_turns` looks for what is looked at too early. A primary that acknowledges alone stands still in the middle of a turn, while
-what it has written is on its way to its disk. When it goes on, its lease has ended, and the first that it hears is that the disk
-has it. By chance a pause hardly ever falls between the two.
+`hunt_turns` finds checks that are made too early. A primary that acknowledges alone pauses in the middle of a turn, while
+its records are in transit to its disk. When it continues, its lease has ended, and its first event is that the flush has
+ended. A random pause hardly ever falls between the two.
 
-`hunt_unsaid` looks for what is done before the store knows it. One replica in sync hears nothing more. The primary keeps its
-lease, and asks the store in vain to go on without that replica. Then that replica is the only one left.
+`hunt_unsaid` finds actions that come before the store knows them. One replica in sync receives nothing more. The primary
+keeps its lease, and cannot reach the store to continue without that replica. Then that replica is the only one left.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class AimedHunter(Hunter):
         self._metadata.unheard = (primary, partition_key(entry.partition))
         self._part(left, *(name for name in self._machines if name != left))
         yield from self._next_commit(entry, primary, 200)
-        yield Pause(100)  # what is committed from now on the replica that was left does not have
+        yield Pause(100)  # the remaining replica does not have what is committed from now on
         yield from self._next_commit(entry, primary, _GONE_ON_MS)
         yield Pause(self._random.choice((1, 5, 50)))
         self._metadata.unheard = None
@@ -91,7 +91,7 @@ class AimedHunter(Hunter):
             machine.turn_pause = None
 
     def _awaits_disk(self, entry: PartitionEntry, primary: str) -> bool:
-        """Whether a flush is under way that somebody waits for who was promised something of the partition."""
+        """Whether a flush is running for which a client with a promise about the partition waits."""
         machine = self._machines[primary]
         node = machine.replicated
         if node is None or not machine.is_flushing:

@@ -1,14 +1,16 @@
-"""I12: the rows of the log of usage are the calls that front ends answered, each once.
+"""I12: the rows of the usage log are the calls that front ends answered, each once.
 
-Every call comes from an address that no other call comes from, and rows name it. So each row belongs to one call, or to none.
+Every call has a unique client address, which is in its row. So each row belongs to one call, or to none.
 
-A call that was answered has exactly one row, which says what its caller was told. So has a call whose caller went away while it
-waited, with `cancelled`. What may be missing:
+A call that was answered has exactly one row, with the answer that its caller got. So has a call whose caller left while it
+waited, with `cancelled`. These may be missing:
 
-- the row of a call that was not answered because its front end was killed; it may also be there, since rows are written before answers
+- the row of a call that was not answered because its front end was killed; it may also be there, because rows are written
+  before answers
   leave, but never twice;
-- rows that found no room in the spool: the front end counts them, the numbers of its rows have exactly as many gaps, and no more
-  answered calls are missing than that.
+- rows that found no room in the spool: the front end counts them, the numbers of its rows have exactly as many gaps, and
+  no more answered
+  calls are missing than that.
 """
 
 from __future__ import annotations
@@ -38,23 +40,23 @@ class Call:
 
     process: MeteredFrontEnd
     front_end: str
-    """What the log calls the process."""
+    """The process in the log."""
     address: str
     action: str
     queue: str
     answers: list[HttpResponse] = field(default_factory=list)
-    """What left the process."""
+    """The answers that left the process."""
     is_cancelled: bool = False
-    """Whether its caller went away while it waited, and the process heard of it."""
+    """Whether its caller left while it waited, and the process noticed."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether nothing more will happen to it."""
         return bool(self.answers) or self.is_cancelled or not self.process.lives
 
 
 def usage_rows(log: Iterable[AppendedRecord]) -> Iterator[Row]:
-    """What stands in the log."""
+    """The contents of the log."""
     for written in log:
         if isinstance(decode_record(written.head), Sent):
             for body in Batch(written.payload).bodies():

@@ -1,7 +1,7 @@
-"""Networks that can be cut, in one direction or both: what is sent then waits, as TCP sends it again and again.
+"""Networks that can be cut, in one direction or both: data sent then waits, like TCP retransmissions.
 
-Order is kept within a connection. A cut that lasts longer than the patience of the two ends breaks the connection; one that
-is mended before lets everything through that had piled up.
+Order is kept within a connection. A cut that lasts longer than the timeouts of the two ends breaks the connection; one
+that is repaired before delivers everything that had accumulated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SENT_AGAIN_MS = 200
 
 
 class CutNetwork(Network):
-    """The way from somebody (the client) to a machine (the server)."""
+    """The network from a client to a machine."""
 
     def __init__(self, schedule: Schedule, random: Random, acceptor: Acceptor) -> None:
         super().__init__(schedule, random, acceptor)
@@ -38,7 +38,7 @@ class CutNetwork(Network):
 
     @property
     def is_cut(self) -> bool:
-        """Whether nobody can connect."""
+        """Whether no connection is possible."""
         return self.cut_to_server or self.cut_to_client
 
     def connect(self, arrived: Callable[[bytes], None], lost: Callable[[], None]) -> Link | None:
@@ -46,14 +46,14 @@ class CutNetwork(Network):
         return None if self.is_cut else super().connect(arrived, lost)
 
     def cut(self, *, to_server: bool, to_client: bool) -> None:
-        """From now on; connections break when somebody's patience ends."""
+        """Cuts it now; connections break when a timeout ends."""
         self.cut_to_server |= to_server
         self.cut_to_client |= to_client
         for link in list(self.open_links.values()):
             self.schedule.after(self.random.randint(*_PATIENCE_MS), lambda link=link: self._give_up(link))  # type: ignore[misc]  # a lambda with its own value
 
     def hold(self, *, to_server: bool) -> None:
-        """What is on its way in one direction waits there from now on, and nobody loses patience."""
+        """Delays everything in one direction from now on, without timeouts."""
         self.cut_to_server |= to_server
         self.cut_to_client |= not to_server
 
@@ -84,7 +84,7 @@ class CutLink(Link):
         self._held_to_client: list[bytes] = []
 
     def pass_on(self) -> None:
-        """What was held up arrives."""
+        """Delivers delayed data."""
         held, self._held_to_server = self._held_to_server, []
         for piece in held:
             super()._at_server(piece)

@@ -1,4 +1,4 @@
-"""The clients and the operator of a run: what a cluster is used for while things go wrong."""
+"""The clients and the operator of a run: the load of a cluster while faults are injected."""
 
 from __future__ import annotations
 

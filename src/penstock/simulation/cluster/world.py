@@ -1,4 +1,4 @@
-"""One run of a cluster from beginning to end: build it from a seed, let it live, make it well, take stock, check."""
+"""One run of a cluster from beginning to end: build it from a seed, run it, end the faults, drain, check."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CHECKED = (
     *("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "I13"),
     *("fifo", "order", "log", "log-cut", "groups", "time", "late"),
 )
-"""What is promised to clients of one node is promised to those of a cluster."""
+"""The promises to clients of a single node also apply to those of a cluster."""
 _CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
@@ -72,7 +72,7 @@ class ClusterWorld:
     def __init__(self, seed: int, nodes: int, sizes: SmallSizes = MappingProxyType({})) -> None:
         self.seed = seed
         self.sizes = sizes
-        """What is small in this run; whoever makes the world has put it on."""
+        """The small sizes of this run; the creator of the world has applied them."""
         random = Random(f"cluster of {nodes}: {seed}")
         self.scenario = scenario = draw_cluster_scenario(random, nodes)
         base = scenario.base
@@ -234,7 +234,7 @@ class ClusterWorld:
         ]
 
     def _create_queues(self) -> Steps[None]:
-        """As any client does, through its front end; then everybody who looks finds them."""
+        """Created through a front end, as by any client; then all observers find them."""
         client = self.stage.client("world")
         queues = [(plan.name, plan.settings) for plan in self.scenario.base.queues]
         for name, settings in [*self.scenario.extra_queues, *queues]:
@@ -252,7 +252,7 @@ class ClusterWorld:
     # -- checks ----------------------------------------------------------------------------------------------
 
     def _all_stay(self) -> bool:
-        """Nobody is on its way out, or down because it was."""
+        """No node is being removed, or down for that reason."""
         return all(machine.is_up and not machine.is_leaving for machine in self.machines.values())
 
     def _wait_for(self, what: str, condition: Callable[[], bool], most_ms: int) -> None:
@@ -268,7 +268,7 @@ class ClusterWorld:
         for pause_ms in _ALIKE_MS:
             self.schedule.run_for(pause_ms)
             found = list(unlike(self.machines, self.entries(), has_damage=bool(self.history.flips)))
-            if not self.scenario.faults.flips_ms:  # a disk that lies may bring back what was dropped
+            if not self.scenario.faults.flips_ms:  # a lying disk may restore dropped data
                 found += left_over(self.machines, self.entries())
             if not found:
                 return
@@ -276,7 +276,7 @@ class ClusterWorld:
             self._violated("I9", sentence)
 
     def _check_numbers(self) -> None:
-        """What clients kept over failovers means what it meant, in the log that won."""
+        """What clients kept over failovers has the same meaning in the surviving log."""
         if (keeping := self.special.keeping) is None:
             return
         self.tasks.start(keeping.keepers.take_stock())
@@ -368,7 +368,7 @@ class ClusterWorld:
 
 
 def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
-    """What is small in the run of a seed: by chance, and what its scenario is about."""
+    """The small sizes of a seed's run: random ones, and those that its scenario needs."""
     scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
     sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
     sizes = small_sizes.for_queues(sizes, len(scenario.base.queues))

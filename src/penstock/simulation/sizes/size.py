@@ -1,8 +1,8 @@
-"""Every size, count and time of the product that separates two ways through the code, with small values for it.
+"""Every size, count and time of the product that separates two paths through the code, with small values for it.
 
-With the values of production a run of the simulation takes one way only: a state never has a second part, a table never
-forgets, a page is never full. `small_sizes` puts drawn values on for one run. What a size separates is said in a few
-words; docs/simulation.md prints this table.
+With the values of production a run of the simulation takes only one path: a state never has a second part, a table never
+forgets, a page is never full. `small_sizes` applies random values for one run. What a size separates is described in a few
+words; docs/simulation.md contains this table.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Row = tuple[str, tuple[int, ...], str]
 
 
 def sizes_of(module: str, *rows: Row) -> tuple[Size, ...]:
-    """Sizes that nobody imports and nothing follows from."""
+    """Sizes that no other module imports and from which nothing else follows."""
     return tuple(Size(module, *row) for row in rows)
 
 
 class OptionSize(NamedTuple):
-    """A field of `StorageOptions`, on top of what every scenario draws for it."""
+    """A field of `StorageOptions`, in addition to every scenario's choice for it."""
 
     name: str
     small: tuple[int, ...]

@@ -1,7 +1,8 @@
-"""Draws small sizes for a run and puts them on, as patches; the product knows nothing of it.
+"""Draws small sizes for a run and applies them, like planted bugs; the product does not know of it.
 
-A size that separates two ways through the code is of no use to a run that never reaches it. So in a share of the runs
-some sizes are small, each by its own dice, decided by the seed alone. The others keep the values of production.
+A size that separates two paths through the code has no effect in a run that never reaches it. So in a share of the runs
+some sizes are small, each with its own random generator, decided by the seed alone. The others keep the values of
+production.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
 _WANTED = 0.7
 _PART = "storage.replica_log.IMAGE_PART_BYTES"
 _ENTRY_BYTES = 12_288
-"""Room for the largest batch that anybody in the simulation sends, in a small journal file."""
+"""Room for the largest batch in the simulation in a small journal file."""
 
 SmallSizes = Mapping[str, int]
 """By `module.name`, or the name of an option."""
@@ -43,7 +44,7 @@ STEPS_OF_STATES = (
 
 
 def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
-    """The small sizes of a run; nothing where all are as in production. What is wanted is small in most runs."""
+    """The small sizes of a run; none if all are as in production. Requested ones are small in most runs."""
     share = random.choice(_SHARES)
     found: dict[str, int] = {}
     together: dict[str, int] = {}
@@ -98,7 +99,7 @@ def _patches(sizes: SmallSizes) -> Sequence[Patch]:
 
 @cache
 def _holders() -> Sequence[tuple[Size, Sequence[ModuleType]]]:
-    """Who has each size; imported now, so that no module is first imported while a size is small."""
+    """The modules with each size; imported now, so that no module is first imported while a size is small."""
     return [
         (size, [import_module(f"penstock.{name}") for name in (size.module, *size.imported_by)])
         for size in (*SIZES, *USAGE)

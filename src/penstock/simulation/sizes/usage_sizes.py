@@ -1,4 +1,4 @@
-"""Sizes of the record of usage, small in runs in which front ends record it; drawn apart, so that other runs stay as they are."""
+"""Sizes of the usage record, small in runs in which front ends record it; drawn separately, so that other runs do not change."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What simulated clients do: send, receive, settle, subscribe, administer, and in the end take stock."""
+"""The actions of simulated clients: send, receive, settle, subscribe, administer, and the final drain."""

@@ -1,6 +1,7 @@
-"""A reader that reads ahead as the client library does: several reads on their way, handed out in order (`client_core.read_ahead`).
+"""A reader that reads ahead like the client library: several reads in progress, handed out in order
+(`client_core.read_ahead`).
 
-What it hands out is held to the same as what is read at once: one number after the other, and nothing is passed over.
+The same is required of its results as of single reads: one number after the other, and nothing is skipped.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _AS_MANY_AS_THERE_ARE = 1 << 40
 
 
 class AheadReader(LogReader):
-    """Reads rounds of a log, each from somewhere else."""
+    """Reads rounds of a log, each from another offset."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         super().__init__(stage, name)
         self._asked: dict[RangeRead, int] = {}
         """The ids of the requests under way."""
         self._answers: dict[RangeRead, LogRead] = {}
-        """What came and was not handed out yet."""
+        """Answers that were not handed out yet."""
         self._failed_round = False
 
     def _follow(self, life: QueueLife, start: int) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""The auditor: when everything is well again, looks at every message that is left, then takes them all out."""
+"""The auditor: after all faults have ended, peeks at every remaining message, then receives them all."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from penstock.wire.messages import ListQueues, Peek, Peeked, QueueDescription, Q
 
 MOVES_END_MS = 20_000
 DRAINED_MS = 45_000
-"""Longer than any delay or lease of a scenario: whatever is there must have come out by then, or something else has."""
+"""Longer than any delay or lease of a scenario: everything must have come out by then."""
 _VISIBILITY_MS = 30_000
 
 
 class Auditor:
-    """Takes stock, over the wire like everybody else."""
+    """Drains, over the wire like other clients."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -83,7 +83,7 @@ class Auditor:
         return []
 
     def _await_moves(self) -> Steps[None]:
-        """What is on its way to another queue must arrive, unless that one is damaged."""
+        """Moving messages must arrive, unless their target is damaged."""
         before: dict[str, int] = {}
         end_ms = 0
         while True:
@@ -105,7 +105,7 @@ class Auditor:
             yield Pause(200)
 
     def _targets(self, queue: QueueDescription) -> set[str]:
-        """Where messages of a queue may be on their way to; those of a dead-letter queue may go anywhere."""
+        """The possible targets of moving messages of a queue; those of a dead-letter queue may go anywhere."""
         if queue.name.endswith(MOVED_TO):
             return set(self._stage.queues)
         return {queue.settings.dead_letter_queue or "", f"{queue.name}.late"}
@@ -123,7 +123,7 @@ class Auditor:
             start = reply.answer.next
 
     def _read_log(self, life: QueueLife) -> Steps[None]:
-        """Reads all that is left of a log, and where its groups stand."""
+        """Reads the rest of a log, and the offsets of its groups."""
         reader = LogReader(self._stage, "auditor")
         yield from LogOperator(self._stage, "auditor").list(life)
         bounds = yield from reader.find(life, None)
@@ -155,7 +155,7 @@ class Auditor:
             life.name for life in self._stage.recorder.history.lives.values() if life.damaged_ms is not None
         }
         if numbers.moving and damaged & self._targets(queue):
-            # What cannot arrive stays, and on a strict queue what is behind it in its group.
+            # Messages that cannot arrive stay, and so do later ones of their group on a strict queue.
             return 0 if left == numbers.moving or self._stage.note(queue).strict else left
         return left
 

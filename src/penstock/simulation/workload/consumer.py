@@ -1,4 +1,4 @@
-"""Consumers: receive by polling or waiting, then delete, extend, release, forget, or misuse what they got."""
+"""Consumers: receive by polling or waiting, then delete, extend, release, forget, or misuse their messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT_RECEIPTS = 40
 
 
 class Settler:
-    """Does to delivered messages what consumers do to them."""
+    """Settles delivered messages in the ways of consumers."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._stage = stage
@@ -49,7 +49,7 @@ class Settler:
             yield from self._misuse()
 
     def settle(self, kind: Kind, messages: Sequence[DeliveredMessage], amount_ms: int = 0) -> Steps[None]:
-        """Settles messages of one delivery and writes down what came of it."""
+        """Settles messages of one delivery and records the outcome."""
         if not messages:
             return
         stage = self._stage
@@ -98,7 +98,7 @@ class Settler:
             self._old.pop(self._stage.random.randrange(len(self._old)))
 
     def _misuse(self) -> Steps[None]:
-        """Old receipts once more, or one that was never given out."""
+        """Uses old receipts again, or an invented one."""
         random = self._stage.random
         old = random.choice(self._old)
         if random.random() < 0.7:
@@ -147,7 +147,7 @@ class Consumer:
         self._attempts = 0
         self._last_attempt = b""
         self._held: dict[tuple[int, bytes], list[DeliveredMessage]] = {}
-        """By queue and attempt: what it got."""
+        """By queue and attempt: the messages it got."""
 
     def run(self) -> Steps[None]:
         """Receives until the run ends."""
@@ -173,7 +173,7 @@ class Consumer:
     def receive(
         self, life: QueueLife, most: int, wait_ms: int, visibility_ms: int | None
     ) -> Steps[list[DeliveredMessage]]:
-        """One receive; what it got."""
+        """One receive; returns the messages."""
         stage = self._stage
         asked_ms = stage.schedule.now_ms
         max_bytes = stage.random.choice((None, None, 100, 2_000))
@@ -215,7 +215,7 @@ class Consumer:
         return []
 
     def _attempt(self) -> bytes:
-        """An id for an attempt: the last one once more, or a new one."""
+        """An id for an attempt: the last one again, or a new one."""
         attempt, self._last_attempt = self._last_attempt, b""
         if not attempt:
             self._attempts += 1

@@ -1,4 +1,4 @@
-"""A consumer that never gets on with what it receives: what it gives back too often dies, so that there are dead letters."""
+"""A consumer that releases everything that it receives: messages that are released too often become dead letters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.simulation.workload.stage import Stage
 
 
 class FailingConsumer:
-    """Receives from queues that have a limit of receives, and gives everything back."""
+    """Receives from queues with a limit of receives, and releases everything."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._stage = stage
         self._consumer = Consumer(stage, name)
 
     def run(self) -> Steps[None]:
-        """Until everybody stops."""
+        """Runs until all clients stop."""
         stage, random = self._stage, self._stage.random
         while not stage.stopping:
             yield Pause(random.randint(50, 500))

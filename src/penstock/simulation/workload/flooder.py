@@ -1,4 +1,4 @@
-"""The flooder: sends at its own pace whatever the answers do, so that something has to give when the disk stalls."""
+"""The flooder: sends at its own rate, independent of answers, to overload a stalled disk."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class IdleVisitor:
         self._used_ms = 0
         """When the last use was asked for that was answered: the queue was used then, or later."""
         self._kept: set[bytes] = set()
-        """What was acknowledged, and never deleted."""
+        """Messages that were acknowledged, and never deleted."""
         self._sent = 0
 
     def run(self) -> Steps[None]:
@@ -74,7 +74,7 @@ class IdleVisitor:
                 yield from self._receive()
 
     def leave(self) -> Steps[None]:
-        """Everything is well: what is there comes out, and then the queue goes by itself."""
+        """All faults have ended: the messages are received, and then the queue is deleted as idle."""
         until_ms = self._stage.schedule.elapsed_ms + 4 * self._expiry_ms
         while self._queue_id and self._kept and self._stage.schedule.elapsed_ms < until_ms:
             yield from self._receive()

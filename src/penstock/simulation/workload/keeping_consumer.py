@@ -1,6 +1,6 @@
-"""A consumer with the code of the client library: its link, subscriptions, and the beats that keep leases while it works.
+"""A consumer with the code of the client library: its link, subscriptions, and the renewals of leases while it works.
 
-Deliveries wait in its buffer until it wants them, and come again over every new connection.
+Deliveries wait in its buffer until they are used, and come again over every new connection.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class KeepingConsumer:
         return subscription.error is None and not stage.stopping and stage.schedule.elapsed_ms < until_ms
 
     def _work(self, pushed: Pushed) -> Steps[None]:
-        """Works for longer than a lease lasts, now and then, then deletes; some die without a word."""
+        """Now and then works for longer than a lease lasts, then deletes; sometimes it dies silently."""
         random = self.stage.random
         yield Pause(random.choice((0, 20, 400, 2_500)))
         pushed.lease.close_runs(pushed.lease.runs())  # it is kept no longer
@@ -69,7 +69,7 @@ class KeepingConsumer:
 
 
 class Subscription(Subscribing[DeliveredMessage]):
-    """One subscription and what waits in its buffer."""
+    """One subscription and its buffer."""
 
     def __init__(self, consumer: KeepingConsumer, life: QueueLife) -> None:
         random = consumer.stage.random
@@ -84,12 +84,12 @@ class Subscription(Subscribing[DeliveredMessage]):
         self._keeping = LeaseKeeping(visibility_ms) if keeps else None
         self._kept: list[Lease] = []
         self._pushed: dict[bytes, Pushed] = {}
-        """By token: what came."""
+        """By token: the deliveries."""
         self.begin(life.queue_id, visibility_ms)
 
     @property
     def error(self) -> PenstockError | None:
-        """What ended it."""
+        """The error that ended it."""
         return self._error
 
     def take(self) -> Pushed | None:
@@ -102,7 +102,7 @@ class Subscription(Subscribing[DeliveredMessage]):
         return pushed
 
     def give_back(self) -> list[Pushed]:
-        """What nobody took."""
+        """Deliveries that were not taken."""
         leases, _ = self.left_over()
         for lease in leases:
             lease.close_runs(lease.runs())
@@ -140,10 +140,10 @@ class Subscription(Subscribing[DeliveredMessage]):
         self.end(error)  # its consumer looks by itself, and goes elsewhere
 
     def _wake(self, waiters: int) -> None:
-        """Nobody waits: its consumer looks now and then."""
+        """Does nothing: its consumer polls."""
 
     def _wake_all(self) -> None:
-        """Nobody waits."""
+        """Does nothing: no caller waits."""
 
     def _beat_later(self, *, begins: bool) -> None:
         if begins and self._keeping is not None:

@@ -1,7 +1,7 @@
-"""Consumers with the code of the client library: its link, subscriptions, credit, beats that keep leases, and settlements.
+"""Consumers with the code of the client library: its link, subscriptions, credit, lease renewals, and settlements.
 
-Some stay on one queue until the end and take everything out of it; others go from queue to queue, receive or subscribe, keep
-receipts for later, break their connection, or die without a word.
+Some stay on one queue until the end and receive everything from it; others change queues, receive or subscribe, keep
+receipts for later, break their connection, or die silently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KEPT = 30
 
 
 class LibraryConsumer:
-    """One consumer; `steady`: the name of the queue that it stays on."""
+    """One consumer; `steady`: the name of the queue on which it stays."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class LibraryConsumer:
         return True
 
     def _die(self) -> None:
-        """Its process ends and another one begins; nobody is told."""
+        """Its process is killed and another one begins."""
         self.counts["consumer died"] += 1
         self.stage.trace.add(self.name, "died")
         self.link.table.fail_all(Unanswered("it died"))
@@ -214,7 +214,7 @@ class LibraryConsumer:
     # -- what it does with messages --------------------------------------------------------------------------
 
     def _keep(self, pushed: Pushed) -> None:
-        """Keeps some receipts for later, also over failovers; now and then an old one is used once more."""
+        """Keeps some receipts for later, also over failovers; now and then an old one is used again."""
         random = self.random
         if random.random() < 0.2:
             self._kept.append(pushed)
@@ -257,7 +257,7 @@ class LibraryConsumer:
             waiters = settling.whole(SettleAction("release", random.choice((0, 0, 300))), pushed)
         while not all(waiter.done() for waiter in waiters):
             yield Pause(20)
-        # Nobody holds the lease any more, settled or forgotten, so it is not kept.
+        # No object holds the lease any more, settled or forgotten, so it is not extended.
         pushed.lease.close_runs(pushed.lease.runs())
 
     def _work_on_one(self, pushed: Pushed, message: DeliveredMessage) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""Settlements of a simulated consumer with the code of the client library (`client_core.settling`), and what it is told of them."""
+"""Settlements of a simulated consumer with the code of the client library (`client_core.settling`), and their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.wire.messages import Delete, Extend, Failed, Receipt, ReceiptOutco
 
 
 class Pushed:
-    """A delivery as its consumer has it."""
+    """A delivery at its consumer."""
 
     def __init__(self, life: QueueLife, lease: Lease, messages: list[DeliveredMessage]) -> None:
         self.life = life
@@ -43,7 +43,7 @@ class LibrarySettling(Settling):
         self._name = name
         self._link = link
         self._was_settled_again = was_settled_again
-        """Whether a front end has asked a node once more to settle something under a token."""
+        """Whether a front end has asked a node again to settle messages of a token."""
         self._calls: dict[tuple[str, bytes], Call] = {}
         """By kind and token: the last request that was sent."""
 
@@ -62,7 +62,7 @@ class LibrarySettling(Settling):
     def whole(
         self, action: SettleAction, pushed: Pushed, lease: Lease | None = None
     ) -> list[WholeWaiter | SingleWaiter]:
-        """Settles all that is open of a delivery; nobody waits where nothing is."""
+        """Settles all open messages of a delivery, if there are any."""
         lease = lease or pushed.lease
         receipt = lease.receipt()
         return [self._add(action, pushed, lease, receipt)] if receipt is not None else []
@@ -85,7 +85,7 @@ class LibrarySettling(Settling):
         self.add_one(action, pushed.lease, message.sequence, waiter)
         return waiter
 
-    # -- what it is told -------------------------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------------------------
 
     def asked(self, action: SettleAction, messages: Sequence[DeliveredMessage]) -> list[Asked]:
         """Writes down that messages are settled now."""
@@ -102,7 +102,7 @@ class LibrarySettling(Settling):
         asked: Sequence[Asked],
         outcome: ReceiptOutcome,
     ) -> None:
-        """Writes down what became of them."""
+        """Records the outcome."""
         again = self._again(action, messages[0].token)
         self._stage.recorder.settled(messages, asked, outcome, again=again)
         self._trace(action, messages, f"{outcome.done} done, {outcome.gone} gone, stale {outcome.stale}")
@@ -114,7 +114,7 @@ class LibrarySettling(Settling):
         asked: Sequence[Asked],
         error: PenstockError,
     ) -> None:
-        """Writes down that they were refused. Where others were settled with them, some may have been settled before it."""
+        """Records the refusal. If others were settled with them, some may have been settled before it."""
         life = messages[0].life
         if error.code is ErrorCode.QUEUE_DAMAGED:
             self._stage.recorder.damage_seen(life)
@@ -137,11 +137,11 @@ _UNCERTAIN = (
     *(ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE),
     *(ErrorCode.BAD_REQUEST, ErrorCode.SHUTTING_DOWN),
 )
-"""After these nobody knows what became of a settlement; `bad-request` is what a link says that is closed."""
+"""After these errors the outcome of a settlement is unknown; `bad-request` is the error of a closed link."""
 
 
 class _Waiter:
-    """Waits for what becomes of messages, and writes it down."""
+    """Waits for the outcome of messages, and records it."""
 
     def __init__(
         self, settling: LibrarySettling, action: SettleAction, messages: list[DeliveredMessage]
@@ -162,7 +162,7 @@ class _Waiter:
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Nobody waits any more: what becomes of it stays unknown."""
+        """Stops waiting: the outcome stays unknown."""
         if not self.is_done:
             self.is_done = self._is_cancelled = True
             for one in self._asked:
@@ -191,7 +191,7 @@ class WholeWaiter(_Waiter):
 
 
 class SingleWaiter(_Waiter):
-    """Waits for one message: it is as asked now, or was gone already."""
+    """Waits for one message: it is settled as requested now, or was gone already."""
 
     def set_result(self, _: None, /) -> None:
         """See `SettlementWaiter`."""

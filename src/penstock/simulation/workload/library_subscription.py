@@ -30,7 +30,7 @@ from penstock.wire.messages import (
 
 
 class Owner(Protocol):
-    """Whose subscription it is."""
+    """The owner of the subscription."""
 
     stage: Stage
     name: str
@@ -49,7 +49,7 @@ class Owner(Protocol):
 
 
 class PlainCall(Call):
-    """A request whose answer is looked at when it is there."""
+    """A request whose answer is polled."""
 
     __slots__ = ("answer", "body_of_answer", "error", "is_done")
 
@@ -70,7 +70,7 @@ class PlainCall(Call):
 
 
 class LibrarySubscription(Subscribing[DeliveredMessage]):
-    """One subscription; the server may never push more than it has credit for."""
+    """One subscription; the server may never push more than its credit."""
 
     def __init__(self, consumer: Owner, life: QueueLife) -> None:
         random = consumer.random
@@ -80,7 +80,7 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
         )
         super().__init__(terms)
         self.pushed: dict[bytes, Pushed] = {}
-        """By token: what came."""
+        """By token: the deliveries."""
         self._consumer = consumer
         self._life = life
         self._asked_ms = consumer.stage.schedule.now_ms
@@ -92,7 +92,7 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
         """Messages that the server may still push over this connection."""
 
     def close(self) -> None:
-        """Unsubscribes, and gives back what nobody took."""
+        """Unsubscribes, and returns deliveries that were not taken."""
         self.closed = True
         self._link.close_stream(self)
         leases, messages = self.left_over()
@@ -176,7 +176,7 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
             self.found_again(None, error)
 
     def _wake(self, waiters: int) -> None:
-        """Nobody waits: it looks now and then."""
+        """Does nothing: the consumer polls."""
 
     def _wake_all(self) -> None:
-        """Nobody waits."""
+        """Does nothing: no caller waits."""

@@ -1,5 +1,6 @@
-"""Operators of logs: list groups, set them back or forward by offset and by time, delete them, commit for those
-that have no members."""
+"""Operators of logs: list groups, move them back or forward by offset and by time, delete them, commit for those without
+members.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class LogOperator:
                     yield from self._reader.commit(life, place, random.randint(bounds.begin, bounds.end))
 
     def list(self, life: QueueLife) -> Steps[None]:
-        """Looks at all groups."""
+        """Describes all groups."""
         asked_ms, after, more = self._stage.schedule.now_ms, "", True
         while more:
             reply = yield Ask(self._client, ListGroups(life.queue_id, after))

@@ -1,4 +1,4 @@
-"""Readers of logs: from anywhere, alone; and as members of groups, which come and go, crash, and hold on for too long."""
+"""Readers of logs: from any offset, alone; and as members of groups, which join and leave, crash, and stay for too long."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LogReader:
                 yield Pause(random.randint(5, 200))
 
     def find(self, life: QueueLife, time_ms: int | None) -> Steps[LogBounds | None]:
-        """Where the log begins and ends, and what was sent at or after a time."""
+        """The ends of the log, and the messages sent at or after a time."""
         stage = self._stage
         asked_ms = stage.schedule.now_ms
         reply = yield Ask(self.client, FindOffset(life.queue_id, time_ms))
@@ -107,7 +107,7 @@ class LogReader:
 
 
 class GroupMember(LogReader):
-    """A member of a group: joins, reads on, commits; dies without a word, and comes back under a new name or the old."""
+    """A member of a group: joins, reads, commits; dies silently, and comes back under a new name or the old one."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         super().__init__(stage, name)
@@ -160,7 +160,7 @@ class GroupMember(LogReader):
         return None
 
     def _read_on(self, joined: Joined, offset: int, until_ms: int) -> Steps[None]:
-        """Reads from its offset until it is told that the share is not its own any more, or time is over."""
+        """Reads from its offset until its assignment ends, or time is over."""
         stage, random = self._stage, self._stage.random
         life, place = joined.life, joined.place
         self._old.append((life, place, offset))

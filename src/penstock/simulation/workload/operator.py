@@ -1,4 +1,4 @@
-"""Operators: look at queues, change them, purge them, redrive dead letters, delete queues and make them again."""
+"""Operators: describe queues, alter them, purge them, redrive dead letters, delete queues and create them again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Operator:
             elif action < 0.88 and destructive < 0.5:
                 yield from self._purge(life)
             elif action >= 0.88 and destructive < 0.35:
-                # What is delayed, and what is on its way, does not go with its queue: more often than others.
+                # Delayed and moving messages are not deleted with their queue: so this happens more often than others.
                 delays = stage.queues.get("delays") if random.random() < 0.5 else None
                 yield from self._delete(delays or life)
 
@@ -136,7 +136,7 @@ class Operator:
             self._note_failure(life, reply)
 
     def _redrive(self) -> Steps[QueueLife | None]:
-        """Returns the queue whose messages are on their way now, if any may be."""
+        """Returns the queue whose messages may be moving now."""
         stage, random = self._stage, self._stage.random
         dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
         if not dead:

@@ -1,6 +1,7 @@
-"""Producers that send without waiting for answers, with the code of the client library: its link, line of sends and gathering.
+"""Producers that send without waiting for answers, with the code of the client library: its link, line of sends and
+gathering.
 
-Each says which batch a batch follows, so its batches must be stored in the order sent (`checkers/producer_order.py`).
+Each names the batch that a batch follows, so its batches must be stored in the order sent (`checkers/producer_order.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from penstock.wire.messages import Answer, DescribeQueue, Failed, QueueDescripti
 _TIMEOUT_SECONDS = 6.0
 _DISCONNECTED_SHARE = 0.02
 _UNCERTAIN = (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE)
-"""After these nobody knows what became of a batch."""
+"""After these errors the outcome of a batch is unknown."""
 
 
 class OrderedProducer(Producer):
@@ -114,7 +115,7 @@ class NotedBatch(GatheredBatch):
         super().succeed(answer, body)
 
     def fail(self, error: PenstockError) -> None:
-        """Refused, or given up; only what was under way can have been refused."""
+        """Refused, or given up; only batches in transit can have been refused."""
         if self.batch is not None and self.state is State.SENT:
             self._lane.trace(f"send {self.batch.number}: {error.code}")
             if not isinstance(error, Unanswered):
@@ -189,11 +190,11 @@ class Lane(Gathering[NotedBatch]):
         batch.launch()
 
     def _admit(self) -> None:
-        """Nobody waits: messages for which there is no room are not made."""
+        """Does nothing: messages without room are not made."""
 
 
 class LaneSender(QueueSender):
-    """The line of batches to one incarnation; where the queue was made again, what waits has failed."""
+    """The line of batches to one incarnation; if the queue was created again, waiting batches have failed."""
 
     def __init__(self, lane: Lane) -> None:
         super().__init__(SendLine(_TIMEOUT_SECONDS, lane.producer.stage.random))
@@ -235,14 +236,14 @@ class LaneSender(QueueSender):
         self.not_found(PenstockError(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted"))
 
     def nothing_found(self, error: PenstockError) -> None:
-        """There is no such queue, or nobody can say."""
+        """The queue does not exist, or cannot be looked up."""
         if error.code is ErrorCode.QUEUE_NOT_FOUND:
             self._lane.producer.stage.queues.pop(self._lane.life.name, None)
         self.not_found(error)
 
 
 class _LookUp(Call):
-    """A question which incarnation a queue has."""
+    """A request for the incarnation of a queue."""
 
     __slots__ = ("_sender",)
 

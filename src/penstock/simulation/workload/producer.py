@@ -1,4 +1,4 @@
-"""Producers: batches with every column a queue allows, sent again under the same number until somebody answers."""
+"""Producers: batches with every column a queue allows, sent again under the same number until they are answered."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Producer:
         self._in_flight -= 1
 
     def _deliver(self, batch: SentBatch, attempts: int) -> Steps[None]:
-        """Sends a batch until it is answered for good; now and then once more for no reason."""
+        """Sends a batch until it has a final answer; now and then again without a reason."""
         stage, random, life = self._stage, self._stage.random, batch.life
         again = random.random() < 0.05
         began_ms = stage.schedule.elapsed_ms

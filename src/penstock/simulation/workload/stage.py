@@ -1,4 +1,4 @@
-"""What every simulated client can reach: time, chance, the network, the history, and the queues they know of."""
+"""The environment of every simulated client: time, randomness, the network, the history, and the known queues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVED_TO = ("dead", ".late")
 
 @dataclass(slots=True)
 class Stage:
-    """One run, as its clients see it."""
+    """One run, for its clients."""
 
     scenario: Scenario
     schedule: Schedule
@@ -85,7 +85,7 @@ class Stage:
         return reply.answer
 
     def look_up(self, client: SimulatedClient, name: str) -> Steps[QueueDescription | None]:
-        """Finds out about a queue; None where it does not exist or nobody answers."""
+        """Looks a queue up; None if it does not exist or no answer comes."""
         reply = yield Ask(client, DescribeQueue(name))
         if reply is None:
             return None

@@ -1,4 +1,4 @@
-"""Stamps of producers: each has an oscillator of its own, compares it with the node over the wire, and makes ids."""
+"""Stamps of producers: each has an oscillator, compares it with the node over the wire, and makes ids."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Stamper:
         self._process = draw_process(stage.random)
         self._sequencer = Sequencer(self._process)
         self._private = Sequencer(draw_process(stage.random))
-        """Ids by the local clock alone: for an order that needs nobody else's."""
+        """Ids by the local clock alone, for an order that needs no other clock."""
 
     def run(self) -> Steps[None]:
         """Compares clocks until the run ends."""

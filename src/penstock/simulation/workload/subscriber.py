@@ -1,4 +1,4 @@
-"""Subscribers: deliveries are pushed to them within their credit, which they renew, until they or the wire end it."""
+"""Subscribers: get deliveries within their credit, which they renew, until they or the network end the subscription."""
 
 from __future__ import annotations
 

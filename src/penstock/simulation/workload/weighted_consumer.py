@@ -1,7 +1,7 @@
-"""A consumer that receives from several queues at once, by weights, and settles what it got as any other consumer does.
+"""A consumer that receives from several queues at once, by weights, and settles its messages like any other consumer.
 
-Some runs have one. Now and then it also pings, and takes ids from the clock, which no other client does. What it draws by itself
-comes from its own dice.
+Some runs have one. Now and then it also pings, and takes ids from the clock, which no other client does. It has its own
+random generator.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class WeightedConsumer:
         return self._random.sample(lives, min(len(lives), self._random.randint(1, 4)))
 
     def _receive(self, lives: list[QueueLife]) -> Steps[list[list[DeliveredMessage]]]:
-        """One receive; what each queue gave."""
+        """One receive; the messages of each queue."""
         stage, random = self._stage, self._random
         wait_ms = random.choice((0, 0, 300, 1_500))
         visibility_ms = random.choice((None, 150, 700, 3_000))
