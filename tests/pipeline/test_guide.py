@@ -59,6 +59,11 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(name, kept)
 
 
+def test_the_page_runs_every_job() -> None:
+    typed = [command for _, _, text in PAGE.blocks("console") for command, _ in commands(text)]
+    assert {command.split()[3] for command in typed if command.startswith(JOB)} == {*JOBS}
+
+
 def test_the_page_can_be_typed_from_top_to_bottom(
     server: dict[str, Any],
     session: SparkSession,

@@ -292,6 +292,14 @@ def test_all_messages_of_a_group_are_found_among_many(
         group_of[sent] = name
 
 
+def test_messages_without_a_group_are_passed_over() -> None:
+    rig = Rig(QueueSettings(max_groups=1, overflow="drop-oldest"))
+    rig.send_plain(5_000)
+    rig.send_groups([b"a"])
+    rig.send_groups([b"b"])
+    assert living(rig) == [*range(1, 5_001), 5_002]
+
+
 def test_what_a_group_has_left_goes_when_others_of_it_are_moving() -> None:
     rig = Rig(QueueSettings(max_groups=1, overflow="dead-letter", dead_letter_queue="dead"))
     rig.send_groups([b"a"])

@@ -1,6 +1,7 @@
 """The smallest replication model beside the product's: one replica, no replication, and answers that wait for a record's flush.
 
-It shows that a model is a class of its own: no line of `backend/` knows it.
+It shows that a model is a class of its own: no line of `backend/` knows it. Unlike a model of the product it writes no rows of
+lifecycles: see `LifecycleReports` in `backend/node/alone.py`.
 """
 
 from __future__ import annotations

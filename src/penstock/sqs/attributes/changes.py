@@ -144,10 +144,12 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
             return parse_redrive_policy(text) if text else None
         case "RedriveAllowPolicy":
             return parse_redrive_allow_policy(text) if text else None
-        case _:  # KmsMasterKeyId: all others were checked
+        case "KmsMasterKeyId":
             if len(text) > KEY_ID_CHARACTERS:
                 raise invalid_attribute_value(name)
             return text or None
+        case _:
+            raise unknown_attribute(name)
 
 
 def _number(name: str, text: str, number: Number) -> int | None:

@@ -1,6 +1,6 @@
 """The attributes of a queue: their names, ranges and defaults, and the typed value of all of them.
 
-On the wire every value is text. `attribute_changes` reads those texts, `attribute_texts` writes them.
+On the wire every value is text. `changed_attributes` reads those texts, `attribute_texts` writes them.
 """
 
 from __future__ import annotations
