@@ -118,7 +118,7 @@ def test_findings_of_the_ledger_come_first(tmp_path: Path) -> None:
     }
     write_table(tmp_path, ledger_tables.FINDINGS, [found])
     page = page_of(tmp_path)
-    assert "Promises that were not kept" in page
+    assert "Promises that were broken" in page
     assert "<td>77</td>" in page
     assert "it is gone" in page
 
