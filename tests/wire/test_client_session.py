@@ -205,10 +205,95 @@ def test_frames_that_are_not_whole_count_together(monkeypatch: pytest.MonkeyPatc
     begun = (10_000).to_bytes(4, "little") + bytes(60)
     first.session.arrived(begun)
     second.session.arrived(begun)
-    assert [one.code for one in second.said] == [ErrorCode.OVERLOADED]
+    assert ([one.code for one in first.said], second.said) == ([ErrorCode.OVERLOADED], [])
     assert server.sessions.partial_bytes == len(begun)
-    first.session.lost()
+    second.session.lost()
     assert server.sessions.partial_bytes == 0
+
+
+def test_the_frame_goes_that_has_been_arriving_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_session, "PARTIAL_FRAME_BYTES", 200)
+    server = Server(max_connections=9)
+    busy, slow, third, fourth = [server.open() for _ in range(4)]
+    begun = (10_000).to_bytes(4, "little") + bytes(60)
+    busy.session.arrived(_ping(1)[:10])
+    slow.session.arrived(begun)
+    busy.session.arrived(_ping(1)[10:] + begun)  # the frame that it began first is whole now
+    third.session.arrived(begun)
+    fourth.session.arrived(begun)
+    assert [[one.code for one in socket.said] for socket in (busy, slow, third, fourth)] == [
+        [],
+        [ErrorCode.OVERLOADED],
+        [],
+        [],
+    ]
+
+
+def test_a_frame_that_alone_is_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_session, "PARTIAL_FRAME_BYTES", 50)
+    server = Server()
+    socket = server.open()
+    socket.session.arrived((10_000).to_bytes(4, "little") + bytes(60))
+    assert [one.code for one in socket.said] == [ErrorCode.OVERLOADED]
+    assert (server.sessions.partial_bytes, list(server.sessions.unfinished)) == (0, [])
+
+
+@pytest.fixture
+def three_at_once(monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(client_session, "FRAMES_AT_ONCE", 3)
+    return Server()
+
+
+def test_others_have_their_turn_between_many_frames_of_one(three_at_once: Server) -> None:
+    server = three_at_once
+    first, second = server.open(), server.open()
+    first.session.arrived(b"".join(map(_ping, range(1, 8))))
+    first.session.arrived(_ping(8))  # it was on its way when no more was read
+    second.session.arrived(_ping(1))
+    assert server.heard == [(1, 1), (1, 2), (1, 3), (2, 1)]
+    assert (first.reads, second.reads) == (False, True)
+    server.timers.passes(0.0)
+    assert server.heard[4:] == [(1, 4), (1, 5), (1, 6)]
+    assert not first.reads
+    server.timers.passes(0.0)
+    assert server.heard[7:] == [(1, 7), (1, 8)]
+    assert first.reads
+
+
+def test_frames_that_wait_for_their_turn_wait_for_a_congested_node_too(three_at_once: Server) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    server.congested = True
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (3, False)
+    server.congested = False
+    server.sessions.congestion_changed(False)
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (5, True)
+
+
+def test_frames_that_wait_for_their_turn_wait_until_answers_are_read(three_at_once: Server) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    socket.session.behind()
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (3, False)
+    socket.session.caught_up()
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (5, True)
+
+
+@pytest.mark.parametrize("end", ["stop", "abort", "lost", "give_way"])
+def test_frames_that_wait_for_their_turn_go_with_their_connection(three_at_once: Server, end: str) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    getattr(socket.session, end)()
+    server.timers.passes(0.0)
+    server.sessions.congestion_changed(False)
+    assert len(server.heard) == 3
 
 
 def test_nothing_is_taken_once_the_server_stops() -> None:

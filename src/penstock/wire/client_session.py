@@ -1,7 +1,9 @@
 """A client's connection as the native protocol's server sees it: what is taken of what arrives, and when the connection has to end.
 
-A frame that has not arrived whole counts against a budget that all connections share; a client that does not read its
-answers is not read from, and is disconnected when they pile up further. While the node is congested nobody is read from.
+A frame that has not arrived whole counts against a budget that all connections share: where that is used up, the frame goes that
+has been arriving for longest. A client that does not read its answers is not read from, and is disconnected when they pile up
+further. While the node is congested nobody is read from. Of many frames that arrive at once some are handled, and the others when
+other connections had their turn.
 Sockets, or a simulated network, are the hands.
 """
 
@@ -23,6 +25,8 @@ from penstock.wire.tls_reasons import begins_tls
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 """What all connections together may hold of frames that have not arrived whole."""
+FRAMES_AT_ONCE = 256
+"""So many frames of a connection are handled before others have their turn: 20 ms where each of them is refused."""
 LINGER_SECONDS = 1.0
 """How long a client that is refused may take to read why."""
 LINGER_AT_ONCE = 1_024
@@ -55,6 +59,7 @@ class Sessions(Protocol[Socket]):
     later: Later
     complain: Complain
     held: dict[ClientSession[Socket], None]
+    unfinished: dict[ClientSession[Socket], None]
     strangers: Strangers[ClientSession[Socket]]
     turned_away: int
     partial_bytes: int
@@ -93,7 +98,11 @@ class ClientSession(Generic[Socket]):
         self._reader = FrameReader()
         self._hello_timer: Timer | None = None
         self._held: list[bytes] = []
-        """What arrived while the node was congested."""
+        """What arrived while the node was congested, or other frames waited."""
+        self._waiting: Sequence[Frame] = ()
+        """Frames that arrived together with others, which were handled before."""
+        self._turn: Timer | None = None
+        """When those are handled."""
         self._partial_bytes = 0
         self._written_bytes = 0
         self._stall_timer: Timer | None = None
@@ -132,9 +141,8 @@ class ClientSession(Generic[Socket]):
         """The client says something."""
         if self.is_stopped:
             return
-        if self._sessions.handler.congested:
+        if self._waiting or self._must_wait():
             self._held.append(data)
-            self._sessions.held[self] = None
             self.socket.pause_reading()
             return
         self._take(data)
@@ -157,7 +165,7 @@ class ClientSession(Generic[Socket]):
         self.has_unread_answers = False
         if self.number:
             self._sessions.handler.caught_up(self.number)
-        self._resume_reading()
+        self.go_on()
 
     def lost(self) -> None:
         """The connection is gone."""
@@ -172,17 +180,21 @@ class ClientSession(Generic[Socket]):
             self._sessions.strangers.leave(self)  # it is known who this is
 
     def go_on(self) -> None:
-        """Takes what was held back while the node was congested."""
+        """Takes what was held back, as far as it may be handled now."""
+        if self._waiting:
+            if self._turn is None:
+                self._turn = self._sessions.later(0.0, self._next_turn)
+            return
         held, self._held = self._held, []
         for data in held:
-            if not self.is_stopped:
-                self._take(data)
+            self.arrived(data)
         self._resume_reading()
 
     def stop(self) -> None:
         """No request is taken from here on; answers still leave."""
         self.is_stopped = True
         self._held.clear()
+        self._waiting = ()
         if not self.socket.is_closing:
             self.socket.pause_reading()
 
@@ -226,7 +238,7 @@ class ClientSession(Generic[Socket]):
                     "it begins with a header of the PROXY protocol, and its address is not among native.trusted_proxies",
                 )
             frames = self._reader.feed(data)
-            self._count_partial(self._reader.buffered_bytes)
+            self._count_partial(self._reader.buffered_bytes, begins=bool(frames))
         except PenstockError as error:
             sessions.complain(
                 "frames",
@@ -242,7 +254,31 @@ class ClientSession(Generic[Socket]):
             if self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
-            sessions.handler.handle(self.number, frames)
+            self._hand_over(frames)
+
+    def _hand_over(self, frames: Sequence[Frame]) -> None:
+        """Handles as many as others can wait for. Each takes time, also one that is refused, and millions fit into what arrives."""
+        if len(frames) > FRAMES_AT_ONCE:
+            frames, self._waiting = frames[:FRAMES_AT_ONCE], frames[FRAMES_AT_ONCE:]
+            self.socket.pause_reading()
+            self._turn = self._sessions.later(0.0, self._next_turn)
+        self._sessions.handler.handle(self.number, frames)
+
+    def _next_turn(self) -> None:
+        self._turn = None
+        if self.is_stopped or self.has_unread_answers or self._must_wait():
+            return
+        frames, self._waiting = self._waiting, ()
+        self._hand_over(frames)
+        if not self._waiting:
+            self.go_on()
+
+    def _must_wait(self) -> bool:
+        """Whether the node takes nothing now; then `go_on` is called when it does again."""
+        congested = self._sessions.handler.congested
+        if congested:
+            self._sessions.held[self] = None
+        return congested
 
     def _introduce(self, handshake: ServerHandshake, frames: Sequence[Frame]) -> Sequence[Frame]:
         """Takes the proof of whoever connected; a stranger is cut off and told nothing."""
@@ -263,24 +299,32 @@ class ClientSession(Generic[Socket]):
         self.socket.say(encode_frame(0, accepted))
         return frames[1:]
 
-    def _count_partial(self, partial_bytes: int) -> None:
-        """Keeps the sum over all connections within its budget."""
-        grown_bytes = partial_bytes - self._partial_bytes
-        if grown_bytes == 0:
-            return
+    def _count_partial(self, partial_bytes: int, *, begins: bool) -> None:
+        """Keeps the sum over all connections within its budget. `begins`: a frame was whole, so that what is left is another."""
         sessions = self._sessions
+        grown_bytes = partial_bytes - self._partial_bytes
         self._partial_bytes = partial_bytes
         sessions.partial_bytes += grown_bytes
-        if grown_bytes > 0 and sessions.partial_bytes > PARTIAL_FRAME_BYTES:
-            raise PenstockError(
+        if begins or not partial_bytes:
+            sessions.unfinished.pop(self, None)
+        if partial_bytes:
+            sessions.unfinished.setdefault(self)
+        while grown_bytes > 0 and sessions.partial_bytes > PARTIAL_FRAME_BYTES:
+            oldest = next(iter(sessions.unfinished))
+            too_many = PenstockError(
                 ErrorCode.OVERLOADED, "too many large requests are arriving at once; connect again and retry"
             )
+            if oldest is self:
+                raise too_many
+            oldest.refuse(too_many)
 
     def _leave(self) -> None:
         """From here on the connection counts no more, and nothing it sends is taken."""
         self.is_stopped = True
         self._held.clear()
-        for timer in (self._hello_timer, self._stall_timer):
+        self._waiting = ()
+        self._sessions.unfinished.pop(self, None)
+        for timer in (self._hello_timer, self._stall_timer, self._turn):
             if timer is not None:
                 timer.cancel()
         self._sessions.partial_bytes -= self._partial_bytes
@@ -314,7 +358,8 @@ class ClientSession(Generic[Socket]):
         self._stall_timer = self._sessions.later(STALLED_SECONDS, lambda: self._watch_reader(sent_now))
 
     def _resume_reading(self) -> None:
-        if not (self.is_stopped or self.has_unread_answers or self._held or self.socket.is_closing):
+        waits = self.has_unread_answers or self._held or self._waiting
+        if not (self.is_stopped or waits or self.socket.is_closing):
             self.socket.resume_reading()
 
     def _no_hello(self) -> None:
