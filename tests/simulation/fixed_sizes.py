@@ -158,6 +158,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "model.limits.RELEASE_ERROR_CHARACTERS",
         "queue.state.id_claims.IDS_AT_ONCE",
         "routing.attempts.MISSED_AT_MOST",
+        "routing.unheard.LOOKS_AT_ONCE",
     ),
     "a bound of a setting, or its default: scenarios draw the settings": (
         "backend.admin.administration._DEAD_LETTER_RETENTION_MS",

@@ -2,6 +2,7 @@
 
 Another front end may have made such a queue a moment ago. What the store does not have is noted as gone (`ClusterMap.depart`), and
 of one queue only one request looks at a time. So many requests for a queue that does not exist are one look at the store.
+Ids are easy to make up, also without any right: only so many requests look, or wait for a look, at once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.context import RoutingContext
 from penstock.steps.step import PATIENCE_MS, Look, Steps, Stored, Until
 
+LOOKS_AT_ONCE = 1_000
+"""Each holds some seven kilobytes."""
+
 
 def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:
     """The queue of an id; raises `queue-not-found` only where the store has none either."""
@@ -30,6 +34,20 @@ def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:
 
 def look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
     """Returns when the map knows the queue, or that it is gone; raises an error that can be retried where the store cannot say."""
+    if context.looks >= LOOKS_AT_ONCE:
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"this front end looks for {context.looks} queues that it does not know already; try again",
+        )
+    context.looks += 1
+    try:
+        yield from _look_alone(context, queue_id)
+    finally:
+        context.looks -= 1
+
+
+def _look_alone(context: RoutingContext, queue_id: int) -> Steps[None]:
+    """Waits where another request is looking for the same queue."""
     looking = context.looking
     if queue_id in looking:
         yield Until(lambda: queue_id not in looking, PATIENCE_MS)
