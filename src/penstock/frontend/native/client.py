@@ -35,6 +35,7 @@ class Client:
         "asked",
         "challenged",
         "ended",
+        "greetings",
         "held",
         "name",
         "peer",
@@ -54,6 +55,8 @@ class Client:
         """None: a front end, of which nothing is asked and nothing recorded."""
         self.who: Who = who_is(None, peer.address)
         """What the record calls it."""
+        self.greetings = 0
+        """What it has said before it was let in."""
         self.challenged: Challenged | None = None
         self.proven: Callable[[], None] | None = None
         self.proof = b""
