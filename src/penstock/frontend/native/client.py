@@ -7,10 +7,13 @@ from collections.abc import Callable
 from penstock.frontend.native.authentication import AdmittedClient, Challenged
 from penstock.frontend.native.permissions import Visit
 from penstock.frontend.native.record import Asked, Who, who_is
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.protocols.http import Peer
 from penstock.wire import messages
 from penstock.wire.frames import Frame
+
+_WAITS = messages.Receive | messages.ReceiveAny | messages.ReadLog | messages.Subscribe
 
 
 class EndedReceive:
@@ -79,8 +82,16 @@ class Client:
         self.who = who_is(visit.session, self.peer.address)
 
     def check_is_free(self, request_id: int, request: messages.Request) -> None:
-        """Two answers under one id could not be told apart: one of the two would go on without a row."""
+        """Two answers under one id could not be told apart: one of the two would go on without a row.
+
+        What may wait for an hour has a bound here, since nodes of a cluster cannot tell the clients of a front end apart.
+        """
         if (request_id in self.asked or request_id in self.unrecorded) and not isinstance(
             request, messages.AddCredit
         ):
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {request_id} is in use")
+        if isinstance(request, _WAITS) and len(self.asked) >= limits.WAITING_PER_CONNECTION:
+            raise PenstockError(
+                ErrorCode.TOO_MANY_WAITING,
+                f"{len(self.asked)} requests of this connection are under way already, which is the limit",
+            )
