@@ -249,6 +249,9 @@ FIXED: dict[str, tuple[str, ...]] = {
     "not run by the simulation": (
         "cluster.local.haproxy.CHECK_SECONDS",
         "cluster.local.haproxy.FAILED_CHECKS",
+        "cluster.local.haproxy.HALF_CLOSED_SECONDS",
+        "cluster.local.haproxy.HEAD_SECONDS",
+        "cluster.local.haproxy.KEEP_ALIVE_SECONDS",
         "cluster.local.haproxy.POLL_SECONDS",
         "cluster.local.haproxy.SESSION_HOURS",
         "cluster.local.local_plan.BASE_PORT",
