@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
+from penstock.backend.logs.waiting import LogReader, ReaderRoom
 from penstock.backend.receive.waiting import Waiter, WaitingRoom
 from penstock.backend.upkeep.upkeep_times import UpkeepTimes
 from penstock.model import limits
+from penstock.model.errors import PenstockError
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages
 from penstock.wire.frames import Frame
@@ -77,6 +81,25 @@ def test_subscriptions_without_credit_are_bounded_too() -> None:
         -number: Waiter(1, -number, orders, 0, 1, 1, None) for number in range(limits.WAITING_PER_CONNECTION)
     }
     assert node.fail(messages.Subscribe(orders, credit=0)).code == "too-many-waiting"
+
+
+@pytest.mark.parametrize(("of_front_ends", "connection"), [(True, 1), (False, -1)])
+def test_clients_of_one_front_end_do_not_use_up_the_places_of_others(
+    monkeypatch: pytest.MonkeyPatch, of_front_ends: bool, connection: int
+) -> None:
+    monkeypatch.setattr(limits, "WAITING_PER_CONNECTION", 2)
+    monkeypatch.setattr(limits, "WAITING_RECEIVERS_PER_QUEUE", 3)
+    monkeypatch.setattr(limits, "LOG_READERS_WAITING_PER_QUEUE", 3)
+    room, readers = WaitingRoom(of_front_ends=of_front_ends), ReaderRoom(of_front_ends=of_front_ends)
+    for number in range(3):
+        room.enter(Waiter(connection, number, 7, 1, 1, 1, None))
+        readers.enter(LogReader(connection, number, messages.ReadLog(7, 1), 1_000))
+    room.enter(Waiter(connection, 3, 8, 1, 1, 1, None))
+    readers.enter(LogReader(connection, 3, messages.ReadLog(8, 1), 1_000))
+    with pytest.raises(PenstockError):
+        room.enter(Waiter(connection, 4, 7, 1, 1, 1, None))
+    with pytest.raises(PenstockError):
+        readers.enter(LogReader(connection, 4, messages.ReadLog(7, 1), 1_000))
 
 
 def test_garbage_in_a_good_frame_is_an_answer_not_the_end() -> None:

@@ -250,6 +250,7 @@ def test_beyond_loopback_the_last_user_leaves_nobody_who_may_enter(tmp_path: Pat
         {"referer": "http://localhost@evil.example/"},
         {"user_agent": "Mozilla/5.0", "host": "rebound.example:9324"},
         {"user_agent": "Mozilla/5.0 (old: it says nothing of the page)"},
+        {"user_agent": "Mozilla/5.0 (old)", "authorization": "Basic of a link with a name and a password"},
         {"host": "rebound.example:9324"},
         {"host": "rebound.example:9324", "sec_fetch_site": "same-origin", "user_agent": "Boto3/1.40"},
         {"host": "rebound.example", "sec_fetch_site": "none"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,34 @@ def test_parameters_of_strangers_are_not_read(
         tracemalloc.stop()
     assert response.status == 403
     assert most_bytes < MEMORY_BYTES
+
+
+@pytest.mark.parametrize("who", ["unsigned", "unknown key", "wrong secret", "no right", "root"])
+@pytest.mark.parametrize("action", ["SendMessage", "ListQueues", "GetQueueUrl", "NoSuchAction"])
+def test_a_refused_request_does_not_stay_in_memory(server: Pipeline, who: str, action: str) -> None:
+    """The collector of cycles runs after 20,000 objects: that is a thousand requests of four megabytes each."""
+    root = server.add_user("ada", root=True)
+    keys = {
+        "unsigned": None,
+        "unknown key": Key("AKIANOBODY", "secret"),
+        "wrong secret": Key(root.key_id, "guess"),
+        "no right": server.add_user("nobody"),
+        "root": root,
+    }
+    key = keys[who]
+    gc.collect()
+    gc.disable()
+    try:
+        before = _requests_in_memory()
+        for _ in range(3):
+            server.call(action, key, QueueUrl="missing", QueueName="missing", MessageBody="x")
+        assert _requests_in_memory() == before
+    finally:
+        gc.enable()
+
+
+def _requests_in_memory() -> int:
+    return sum(isinstance(one, HttpRequest) for one in gc.get_objects())
 
 
 def test_strangers_are_not_told_what_is_wrong_with_what_they_ask(server: Pipeline) -> None:

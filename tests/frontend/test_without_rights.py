@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -152,3 +154,42 @@ def test_a_denial_that_would_deny_nobody_is_refused(server: Pipeline, admin: Key
     policy = {"Statement": {"Effect": "Deny", "Principal": everybody, "Action": "sqs:*"}}
     answer = server.call("SetQueueAttributes", admin, QueueUrl=URL, Attributes={"Policy": json.dumps(policy)})
     assert answer.error == "InvalidAttributeValue"
+
+
+@pytest.mark.parametrize(
+    ("action", "members"),
+    [
+        ("CreateQueue", {"QueueName": "x" * 100_000}),
+        ("GetQueueUrl", {"QueueName": "x" * 100_000}),
+        ("GetQueueUrl", {"QueueName": "x", "QueueOwnerAWSAccountId": "1" * 100_000}),
+    ],
+)
+def test_what_is_remembered_of_a_name_is_short(
+    server: Pipeline, admin: Key, action: str, members: dict[str, str]
+) -> None:
+    """Each decision is remembered by the name that it is about, also where no queue can have that name."""
+    nobody = server.add_user("nobody")
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            members = {name: f"{value}1" for name, value in members.items()}
+            assert server.call(action, nobody, **members).error == DENIED
+        gc.collect()
+        remembered, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert remembered < 1_000_000
+
+
+def test_who_may_not_ask_learns_of_no_queue_whose_name_only_the_native_protocol_can_say(
+    server: Pipeline, admin: Key
+) -> None:
+    nobody = server.add_user("nobody")
+    other = server.add_user("other", root=True, account="111111111111")
+    server.node.create("reports.daily")
+    for key in (nobody, other):
+        for name in ("reports.daily", "reports.weekly"):
+            answer = server.call("GetQueueUrl", key, QueueName=name, QueueOwnerAWSAccountId="000000000000")
+            assert (answer.status, answer.error) == (403, DENIED)
+    answer = server.call("GetQueueUrl", admin, QueueName="reports.daily")
+    assert answer.error == "QueueDoesNotExist"

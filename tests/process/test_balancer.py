@@ -68,15 +68,23 @@ class Balanced:
 
     def seen(self) -> dict[str, str]:
         """What HAProxy thinks of each front end that speaks SQS."""
+        return {
+            row["svname"]: row["status"]
+            for row in self._page()
+            if row["pxname"] == "sqs" and row["svname"] in self.front_ends
+        }
+
+    def native_connections(self) -> int:
+        """Those that have a place at the native endpoint."""
+        (row,) = [row for row in self._page() if (row["pxname"], row["svname"]) == ("native", "FRONTEND")]
+        return int(row["scur"])
+
+    def _page(self) -> list[dict[str, str]]:
         connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=100)
         connection.request("GET", "/;csv")
         rows = list(csv.DictReader(io.StringIO(connection.getresponse().read().decode().lstrip("# "))))
         connection.close()
-        return {
-            row["svname"]: row["status"]
-            for row in rows
-            if row["pxname"] == "sqs" and row["svname"] in self.front_ends
-        }
+        return rows
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +131,17 @@ def test_the_native_endpoint_leads_to_a_node(balanced: Balanced) -> None:
     with penstock.connect_blocking(balanced.plan().native_url) as native:
         native.create_queue("orders").send(b"hello")
         assert native.queue("orders").describe().statistics.ready == 1
+
+
+def test_a_client_that_was_refused_keeps_no_place_by_not_closing_its_side(balanced: Balanced) -> None:
+    """Else strangers could take all places, also those of SQS, for as long as a native connection may be silent: a day."""
+    host, _, port = balanced.plan().balancer.address("native").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=100) as connection:
+        connection.sendall(b"this is no frame")
+        assert balanced.native_connections()
+        while connection.recv(1 << 16):
+            pass  # why it is refused, and the end
+        soon(lambda: not balanced.native_connections())
 
 
 def test_a_configuration_that_haproxy_does_not_take_changes_nothing(balanced: Balanced) -> None:

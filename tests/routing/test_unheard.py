@@ -10,6 +10,7 @@ import pytest
 from penstock.cluster.layout.entries import PartitionEntry, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.routing import unheard
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.router import routed
 from penstock.steps.runner import not_carried_out
@@ -176,3 +177,21 @@ def test_a_queue_that_only_newer_front_ends_serve_is_not_called_gone() -> None:
     outcome = front_end.ask(messages.Receive(QUEUE_ID, 5))
     assert isinstance(outcome, PenstockError)
     assert outcome.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_only_so_many_requests_look_for_queues_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unheard, "LOOKS_AT_ONCE", 3)
+    front_end = FrontEnd(QUEUE, PARTITION)
+    made_up = [front_end.begin(messages.Receive(1_000 + number)) for number in (1, 2, 2)]
+    receipts = [messages.Receipt((2_000).to_bytes(8, "little") + bytes(24), [(1, 1)])]
+    for request in (messages.Receive(QUEUE_ID), messages.Delete(receipts)):
+        (refused,) = front_end.begin(request)
+        assert isinstance(refused, PenstockError)
+        assert (refused.code, refused.retryable) == (ErrorCode.METADATA_UNAVAILABLE, True)
+    assert front_end.looked == 2
+    front_end.serve_store()
+    for (outcome,) in made_up:
+        assert isinstance(outcome, PenstockError)
+        assert outcome.code is ErrorCode.QUEUE_NOT_FOUND
+    assert isinstance(front_end.ask(messages.Receive(QUEUE_ID)), Reply)
+    assert front_end.context.looks == 0

@@ -158,6 +158,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "model.limits.RELEASE_ERROR_CHARACTERS",
         "queue.state.id_claims.IDS_AT_ONCE",
         "routing.attempts.MISSED_AT_MOST",
+        "routing.unheard.LOOKS_AT_ONCE",
     ),
     "a bound of a setting, or its default: scenarios draw the settings": (
         "backend.admin.administration._DEAD_LETTER_RETENTION_MS",
@@ -248,6 +249,9 @@ FIXED: dict[str, tuple[str, ...]] = {
     "not run by the simulation": (
         "cluster.local.haproxy.CHECK_SECONDS",
         "cluster.local.haproxy.FAILED_CHECKS",
+        "cluster.local.haproxy.HALF_CLOSED_SECONDS",
+        "cluster.local.haproxy.HEAD_SECONDS",
+        "cluster.local.haproxy.KEEP_ALIVE_SECONDS",
         "cluster.local.haproxy.POLL_SECONDS",
         "cluster.local.haproxy.SESSION_HOURS",
         "cluster.local.local_plan.BASE_PORT",

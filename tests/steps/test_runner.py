@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.router import told
@@ -12,6 +16,10 @@ from penstock.steps.step import Ask, AskAll, AskFirst, Outcome, Reply, Single, S
 from penstock.wire.messages import Count, Done, Ping
 
 _LATE = PenstockError(ErrorCode.UNREACHABLE, "nobody is there")
+
+
+class _Request(bytearray):
+    """The body of a request; whether it is in memory can be seen."""
 
 
 class _Asked:
@@ -73,6 +81,37 @@ def test_what_comes_too_late_is_given_back_once() -> None:
     asked.answer(0, Reply(Done()))
     assert [ask for ask, _ in asked.asked[3:]] == [Ask(Ping(), b"back", 9)]
     assert ended == [Reply(Count(5))]
+
+
+def _all_or_nothing(request: _Request) -> Steps[Reply]:
+    outcomes: list[Outcome] = yield AskAll([Ask(Ping(), request, partition) for partition in (7, 8)])
+    for outcome in outcomes:
+        if isinstance(outcome, PenstockError):
+            raise outcome
+    return Reply(Done())
+
+
+def _one(request: _Request) -> Steps[Reply]:
+    reply: Reply = yield Ask(Ping(), request)
+    return reply
+
+
+@pytest.mark.parametrize("steps", [_one, _all_or_nothing])
+def test_what_was_refused_does_not_stay_in_memory(steps: Callable[[_Request], Steps[Reply]]) -> None:
+    """The collector of cycles runs after 20,000 objects: that is a thousand refused batches."""
+    request = _Request(b"a batch")
+    is_there = weakref.ref(request)
+    gc.disable()
+    try:
+        asked, ended, runner = _begin(steps(request))
+        del request
+        while asked.asked:
+            asked.asked.pop()[1](PenstockError(ErrorCode.BAD_REQUEST, "it is refused"))
+        assert isinstance(ended.pop(), PenstockError)
+        del asked, runner
+        assert is_there() is None
+    finally:
+        gc.enable()
 
 
 def test_where_nobody_has_something_one_answer_is_enough() -> None:

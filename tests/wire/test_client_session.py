@@ -12,6 +12,7 @@ from penstock.model.errors import ErrorCode
 from penstock.wire import client_session
 from penstock.wire.client_session import ClientSession, SessionTerms
 from penstock.wire.client_sessions import ClientSessions
+from penstock.wire.fair_turns import TURN_US
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.messages import Failed, Ping, decode_answer, encode_message
 
@@ -213,10 +214,97 @@ def test_frames_that_are_not_whole_count_together(monkeypatch: pytest.MonkeyPatc
     begun = (10_000).to_bytes(4, "little") + bytes(60)
     first.session.arrived(begun)
     second.session.arrived(begun)
-    assert [one.code for one in second.said] == [ErrorCode.OVERLOADED]
+    assert ([one.code for one in first.said], second.said) == ([ErrorCode.OVERLOADED], [])
     assert server.sessions.partial_bytes == len(begun)
-    first.session.lost()
+    second.session.lost()
     assert server.sessions.partial_bytes == 0
+
+
+def test_the_frame_goes_that_has_been_arriving_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_session, "PARTIAL_FRAME_BYTES", 200)
+    server = Server(max_connections=9)
+    busy, slow, third, fourth = [server.open() for _ in range(4)]
+    begun = (10_000).to_bytes(4, "little") + bytes(60)
+    busy.session.arrived(_ping(1)[:10])
+    slow.session.arrived(begun)
+    busy.session.arrived(_ping(1)[10:] + begun)  # the frame that it began first is whole now
+    third.session.arrived(begun)
+    fourth.session.arrived(begun)
+    assert [[one.code for one in socket.said] for socket in (busy, slow, third, fourth)] == [
+        [],
+        [ErrorCode.OVERLOADED],
+        [],
+        [],
+    ]
+
+
+def test_a_frame_that_alone_is_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_session, "PARTIAL_FRAME_BYTES", 50)
+    server = Server()
+    socket = server.open()
+    socket.session.arrived((10_000).to_bytes(4, "little") + bytes(60))
+    assert [one.code for one in socket.said] == [ErrorCode.OVERLOADED]
+    assert (server.sessions.partial_bytes, list(server.sessions.unfinished)) == (0, [])
+
+
+@pytest.fixture
+def three_at_once() -> Server:
+    """A server of which a turn has time for three requests."""
+    server = Server()
+    server.cost_us = dict.fromkeys(range(1, 9), TURN_US * 2 // 5)
+    return server
+
+
+def test_others_have_their_turn_between_many_frames_of_one(three_at_once: Server) -> None:
+    server = three_at_once
+    first, second = server.open(), server.open()
+    first.session.arrived(b"".join(map(_ping, range(1, 8))))
+    first.session.arrived(_ping(8))  # it was on its way when no more was read
+    second.session.arrived(_ping(1))
+    assert server.heard == [(1, 1), (1, 2), (1, 3)]
+    assert not first.reads
+    server.timers.passes(0.0)
+    assert server.heard[3:] == [(2, 1), (1, 4), (1, 5)]
+    assert (first.reads, second.reads) == (False, True)
+    server.timers.passes(0.0)
+    assert server.heard[6:] == [(1, 6), (1, 7), (1, 8)]
+    assert first.reads
+
+
+def test_frames_that_wait_for_their_turn_wait_for_a_congested_node_too(three_at_once: Server) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    server.congested = True
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (3, False)
+    server.congested = False
+    server.sessions.congestion_changed(False)
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (5, True)
+
+
+def test_frames_that_wait_for_their_turn_wait_until_answers_are_read(three_at_once: Server) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    socket.session.behind()
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (3, False)
+    socket.session.caught_up()
+    server.timers.passes(0.0)
+    assert (len(server.heard), socket.reads) == (5, True)
+
+
+@pytest.mark.parametrize("end", ["stop", "abort", "lost", "give_way"])
+def test_frames_that_wait_for_their_turn_go_with_their_connection(three_at_once: Server, end: str) -> None:
+    server = three_at_once
+    socket = server.open()
+    socket.session.arrived(b"".join(map(_ping, range(1, 6))))
+    getattr(socket.session, end)()
+    server.timers.passes(0.0)
+    server.sessions.congestion_changed(False)
+    assert len(server.heard) == 3
 
 
 def test_nothing_is_taken_once_the_server_stops() -> None:
@@ -258,49 +346,3 @@ def test_short_requests_are_handled_in_one_turn_and_in_their_order() -> None:
     socket.session.arrived(b"".join(_ping(number) for number in range(1, 401)))
     assert server.heard == [(1, number) for number in range(1, 401)]
     assert socket.reads
-
-
-def test_a_client_with_requests_that_wait_is_not_read_from_until_they_are_handled() -> None:
-    server = _expensive_server()
-    socket = server.open()
-    socket.session.arrived(_ping(EXPENSIVE) + _ping(EXPENSIVE) + _ping(1))
-    assert not socket.reads
-    server.timers.passes(0)
-    server.timers.passes(0)
-    assert (server.heard, socket.reads) == ([(1, EXPENSIVE), (1, EXPENSIVE), (1, 1)], True)
-
-
-def test_requests_are_not_begun_while_their_answers_cannot_leave() -> None:
-    server = _expensive_server()
-    socket = server.open()
-    socket.session.arrived(_ping(EXPENSIVE) * 3)
-    socket.session.behind()
-    server.timers.passes(0)
-    assert len(server.heard) == 1
-    socket.session.caught_up()
-    assert (len(server.heard), socket.reads) == (2, False)
-    server.timers.passes(0)
-    assert (len(server.heard), socket.reads) == (3, True)
-
-
-def test_what_a_client_asked_for_is_dropped_when_it_is_gone() -> None:
-    server = _expensive_server()
-    socket = server.open()
-    socket.session.arrived(_ping(EXPENSIVE) * 3)
-    socket.session.lost()
-    for _ in range(5):
-        server.timers.passes(0)
-    assert len(server.heard) == 1
-
-
-def test_requests_wait_while_the_node_is_congested() -> None:
-    server = _expensive_server()
-    socket = server.open()
-    socket.session.arrived(_ping(EXPENSIVE) * 2)
-    server.congested = True
-    server.timers.passes(0)
-    assert len(server.heard) == 1
-    server.congested = False
-    server.sessions.congestion_changed(False)
-    server.timers.passes(0)
-    assert len(server.heard) == 2

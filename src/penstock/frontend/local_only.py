@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from penstock.sqs.signing.authorization import ALGORITHM
 from penstock.wire.credentials import is_this_machine
 
 CLIENT_NAMES = ("x-forwarded-for", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
@@ -90,7 +91,7 @@ def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
     if origin is not None:
         return _LOCAL_ORIGIN.fullmatch(origin) is None
     site = headers.get("sec-fetch-site")
-    # A page cannot make a browser sign in a header without asking first; programs do.
-    if site is None and referer is None and "authorization" not in headers:
+    # A page cannot make a browser sign in a header without asking first; programs do. A name and a password in a link it can.
+    if site is None and referer is None and not headers.get("authorization", "").startswith(ALGORITHM):
         site = "none" if headers.get("user-agent", "").startswith(BROWSER) else None
     return site is not None and site != "same-origin" and not (may_be_typed and site == "none")

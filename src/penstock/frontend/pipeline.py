@@ -129,6 +129,8 @@ class Pipeline:
         except Exception as error:
             result = error
         self._record_usage(result)
+        # An error knows the frames that it came through, of which this is one: the request would stay until cycles are collected.
+        del result
 
     def _authenticate(self) -> Session:
         """Identifies the caller. It comes before `validate`, which costs more than refusing an unknown caller."""

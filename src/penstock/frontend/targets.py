@@ -12,7 +12,7 @@ from penstock.frontend.queues.native_names import DefaultAccount, native_name
 from penstock.frontend.session import Session
 from penstock.sqs.call import Call
 from penstock.sqs.errors import SqsError
-from penstock.sqs.names import QueueArn, parse_arn
+from penstock.sqs.names import QueueArn, is_account, is_queue_name, parse_arn
 from penstock.sqs.shapes.moves import (
     CancelMessageMoveTaskRequest,
     ListMessageMoveTasksRequest,
@@ -21,6 +21,8 @@ from penstock.sqs.shapes.moves import (
 from penstock.sqs.shapes.queues import CreateQueueRequest, GetQueueUrlRequest
 from penstock.sqs.task_handle import decode_task_handle
 
+_NAME_CHARACTERS = 256
+"""More than any queue's name has. What was decided is remembered by name, and a request may name a queue in megabytes."""
 _ON_DEAD_LETTERS = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 """The rights that an action on a message move task needs beside its own."""
 
@@ -59,20 +61,23 @@ def asked_queue(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queue that `GetQueueUrl` asks for, of the owner that is named, else of the caller."""
     parameters = call.parameters
     assert isinstance(parameters, GetQueueUrlRequest)
-    owner = parameters.queue_owner_account or session.account
-    return _queue(home, session.region, owner, parameters.queue_name)
+    owner, name = parameters.queue_owner_account or session.account, parameters.queue_name
+    if not (is_account(owner) and is_queue_name(name)):
+        # Not looked up: the native protocol may have a queue of that name, and who may not ask must not learn that.
+        return (_named(owner, session.region, name),)
+    return _queue(home, session.region, owner, name)
 
 
 def new_queue(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """The queue that `CreateQueue` makes."""
     parameters = call.parameters
     assert isinstance(parameters, CreateQueueRequest)
-    return (_named(session, parameters.queue_name),)
+    return (_named(session.account, session.region, parameters.queue_name),)
 
 
 def all_queues(home: DefaultAccount, call: Call, session: Session) -> Targets:
     """All queues of the caller."""
-    return (_named(session, "*"),)
+    return (_named(session.account, session.region, "*"),)
 
 
 def moved_queues(home: DefaultAccount, call: Call, session: Session) -> Targets:
@@ -103,8 +108,8 @@ _known_queue = lru_cache(maxsize=4096)(_queue)
 """For addresses, the lengths of which were checked: 0.2 µs against 1.4."""
 
 
-def _named(session: Session, name: str) -> Target:
-    arn = QueueArn(session.region, session.account, name)
+def _named(account: str, region: str, name: str) -> Target:
+    arn = QueueArn(region, account[:_NAME_CHARACTERS], name[:_NAME_CHARACTERS])
     return Target(arn, str(arn), "", Use.NAMES)
 
 

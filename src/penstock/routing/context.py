@@ -77,6 +77,8 @@ class RoutingContext:
         self.turns = SendTurns()
         self.looking: set[int] = set()
         """Ids of queues that a request is looking for in the store right now (`routing/unheard.py`)."""
+        self.looks = 0
+        """Requests that look for such a queue, or wait until another one has."""
         self.offer: ReadOffer | None = None
         """None: all reading goes through this router."""
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}

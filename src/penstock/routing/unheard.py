@@ -2,7 +2,8 @@
 
 Another front end may have created such a queue a moment ago. A queue that the store does not have is noted as deleted
 (`ClusterMap.depart`). Only one request at a time reads the store for a queue, so many requests for a queue that does not
-exist cost one read.
+exist cost one read. Ids are easy to invent, also without any right: the number of requests that read the store, or wait for
+a read, is bounded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.context import RoutingContext
 from penstock.steps.step import PATIENCE_MS, Look, Steps, Stored, Until
 
+LOOKS_AT_ONCE = 1_000
+"""Each holds some seven kilobytes."""
+
 
 def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:
     """The queue of an id; raises `queue-not-found` only where the store has none either."""
@@ -31,6 +35,20 @@ def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:
 
 def look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
     """Returns when the map knows the queue, or that it is gone; raises an error that can be retried where the store cannot say."""
+    if context.looks >= LOOKS_AT_ONCE:
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"this front end looks for {context.looks} queues that it does not know already; try again",
+        )
+    context.looks += 1
+    try:
+        yield from _look_alone(context, queue_id)
+    finally:
+        context.looks -= 1
+
+
+def _look_alone(context: RoutingContext, queue_id: int) -> Steps[None]:
+    """Waits where another request is looking for the same queue."""
     looking = context.looking
     if queue_id in looking:
         yield Until(lambda: queue_id not in looking, PATIENCE_MS)

@@ -87,6 +87,10 @@ class StepRunner(Generic[Result, Handle]):
         except StopIteration as end:
             self._ended(end.value)
             return
+        except PenstockError as error:
+            # The frames that it came through know it too, and the request: that would stay until cycles are collected.
+            self._ended(error.with_traceback(None))
+            return
         except Exception as error:
             self._ended(error)
             return

@@ -1,8 +1,9 @@
 """A client's connection at the native protocol's server: which input is accepted, and when the connection must end.
 
-An incomplete frame counts against a budget that all connections share. A client that does not read its answers is not read
-from, and is disconnected when they accumulate further. While the node is congested no client is read from. Sockets, or a
-simulated network, carry this out.
+An incomplete frame counts against a budget that all connections share; when it is exceeded, the frame that has been arriving
+longest is refused. A client that does not read its answers is not read from, and is disconnected when they accumulate further.
+While the node is congested no client is read from. Of many requests that arrive together some are handled, and the others after
+other clients had their turn (`fair_turns`). Sockets, or a simulated network, carry this out.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Sessions(Protocol[Socket]):
     later: Later
     complain: Complain
     held: dict[ClientSession[Socket], None]
+    unfinished: dict[ClientSession[Socket], None]
     strangers: Strangers[ClientSession[Socket]]
     turns: FairTurns[ClientSession[Socket]]
     turned_away: int
@@ -180,11 +182,10 @@ class ClientSession(Generic[Socket]):
             self._sessions.strangers.leave(self)  # it is known who this is
 
     def go_on(self) -> None:
-        """Takes what was held back while the node was congested."""
+        """Takes the input that was held back, as far as it may be handled now."""
         held, self._held = self._held, []
         for data in held:
-            if not self.is_stopped:
-                self._take(data)
+            self.arrived(data)
         self._resume_reading()
 
     def stop(self) -> None:
@@ -235,7 +236,7 @@ class ClientSession(Generic[Socket]):
                     "it begins with a header of the PROXY protocol, and its address is not among native.trusted_proxies",
                 )
             frames = self._reader.feed(data)
-            self._count_partial(self._reader.buffered_bytes)
+            self._count_partial(self._reader.buffered_bytes, begins=bool(frames))
         except PenstockError as error:
             sessions.complain(
                 "frames",
@@ -270,7 +271,7 @@ class ClientSession(Generic[Socket]):
     def serve(self, count: int) -> bool:
         """See `Line`. Requests are not begun while their answers cannot leave."""
         waiting = self._frames
-        if self.has_unread_answers or not waiting:
+        if self.is_stopped or self.has_unread_answers or not waiting:
             return False
         frames = [waiting.popleft() for _ in range(min(count, len(waiting)))]
         self._sessions.handler.handle(self.number, frames)
@@ -297,24 +298,31 @@ class ClientSession(Generic[Socket]):
         self.socket.say(encode_frame(0, accepted))
         return frames[1:]
 
-    def _count_partial(self, partial_bytes: int) -> None:
-        """Keeps the sum over all connections within its budget."""
-        grown_bytes = partial_bytes - self._partial_bytes
-        if grown_bytes == 0:
-            return
+    def _count_partial(self, partial_bytes: int, *, begins: bool) -> None:
+        """Keeps the sum over all connections within its budget. `begins`: a frame was whole, so that what is left is another."""
         sessions = self._sessions
+        grown_bytes = partial_bytes - self._partial_bytes
         self._partial_bytes = partial_bytes
         sessions.partial_bytes += grown_bytes
-        if grown_bytes > 0 and sessions.partial_bytes > PARTIAL_FRAME_BYTES:
-            raise PenstockError(
+        if begins or not partial_bytes:
+            sessions.unfinished.pop(self, None)
+        if partial_bytes:
+            sessions.unfinished.setdefault(self)
+        while grown_bytes > 0 and sessions.partial_bytes > PARTIAL_FRAME_BYTES:
+            oldest = next(iter(sessions.unfinished))
+            too_many = PenstockError(
                 ErrorCode.OVERLOADED, "too many large requests are arriving at once; connect again and retry"
             )
+            if oldest is self:
+                raise too_many
+            oldest.refuse(too_many)
 
     def _leave(self) -> None:
         """From now on the connection does not count, and its input is ignored."""
         self.is_stopped = True
         self._held.clear()
         self._frames.clear()
+        self._sessions.unfinished.pop(self, None)
         for timer in (self._hello_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()

@@ -37,6 +37,8 @@ class ClientSessions(Generic[Socket]):
         """Connections that are refused and may still read why."""
         self.held: dict[ClientSession[Socket], None] = {}
         """Connections with bytes that wait until the node is no longer congested, in the order in which they began to."""
+        self.unfinished: dict[ClientSession[Socket], None] = {}
+        """Connections with a frame that is not whole, the one that has been arriving for longest first."""
         self.partial_bytes = 0
         """The bytes of incomplete frames."""
         self.is_accepting = False

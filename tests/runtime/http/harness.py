@@ -83,7 +83,7 @@ async def serving(
             client.writer.transport.abort()
         server.drop_all()
         await until(lambda: not server.connections)
-        assert server.buffered_bytes == 0
+        assert server.budget.used_bytes == 0
 
 
 @dataclass

@@ -309,6 +309,27 @@ async def test_what_all_connections_hold_has_a_bound() -> None:
 
 
 @on_both_loops
+async def test_unfinished_requests_make_room_for_whole_ones() -> None:
+    async with serving(echo, buffered_bytes=10_000) as served:
+        known, slow, stranger, newcomer = [await served.client() for _ in range(4)]
+        known.request("/0", b"x")
+        assert (await known.answer()).status == 200
+        bodies = 0
+        for unfinished in (known, slow, stranger):
+            unfinished.send(f"{HEAD}Content-Length: 3300\r\n\r\n")
+            unfinished.send(b"z" * 3000)
+            bodies += 3000
+            await until(lambda: served.server.budget.used_bytes >= bodies)  # noqa: B023  # called at once
+        newcomer.request("/1", b"y" * 2000)
+        assert (await newcomer.answer()).body == b"POST /1 " + b"y" * 2000
+        refused = await slow.answer()  # the oldest on which no request was served
+        assert (refused.status, await slow.ended()) == (503, b"")
+        for unfinished in (known, stranger):
+            unfinished.send(b"z" * 300)
+            assert (await unfinished.answer()).body == b"POST / " + b"z" * 3300
+
+
+@on_both_loops
 async def test_what_waits_while_the_server_is_held_has_a_bound() -> None:
     async with serving(echo, buffered_bytes=10_000) as served:
         served.server.hold()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.model import limits
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
@@ -14,6 +15,7 @@ from penstock.wire import messages
 from penstock.wire.messages import (
     CreateQueue,
     Delivery,
+    DescribeQueue,
     Done,
     Failed,
     Ping,
@@ -150,3 +152,16 @@ async def test_a_right_that_ends_by_itself_ends_what_waits(tmp_path: Path, reque
         received = await owner.ask(Receive(1))
         assert isinstance(received, Delivery)
         assert [batch.receive_counts for batch in received.batches] == [1]
+
+
+@async_test
+async def test_one_connection_has_only_so_many_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounded at the door: to a node of a cluster all clients of a front end are one connection."""
+    monkeypatch.setattr(limits, "WAITING_PER_CONNECTION", 2)
+    async with serving_users(tmp_path) as there:
+        _, client = await waiting(there, WAITS["receive"], WAITS["read-log"])
+        for request in (*WAITS.values(), Subscribe(1, 1)):
+            refused = await client.ask(request)
+            assert isinstance(refused, Failed)
+            assert (refused.code, "under way" in refused.message) == (ErrorCode.TOO_MANY_WAITING, True)
+        assert isinstance(await client.ask(DescribeQueue("orders")), QueueDescription)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.frontend.native.greeter import GREETINGS_AT_MOST
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.embedded import running_server
@@ -222,3 +223,18 @@ async def test_greetings_that_fail_cannot_push_the_rows_of_users_out_of_the_reco
             assert isinstance(await client.ask(Hello([1], "me")), Failed)
         strangers = [event for event in there.events if not event.user]
         assert ROWS_A_MINUTE <= len(strangers) <= 2 * ROWS_A_MINUTE + 2  # a minute may end meanwhile
+
+
+@async_test
+async def test_who_talks_on_without_a_proof_is_cut_off(tmp_path: Path) -> None:
+    async with serving_users(tmp_path) as there:
+        ada = await there.user("ada", root=True)
+        for said in (Ping(), Hello([1], "me", ada.access_key, NONCE)):
+            client = await RawClient.connect(there.server.port, hello=False)
+            answers = [await client.ask(said) for _ in range(GREETINGS_AT_MOST)]
+            assert all(isinstance(answer, Failed | Challenge) for answer in answers)
+            client.write(said)
+            refused = await client.answer()
+            assert isinstance(refused, Failed)
+            assert refused.code == ErrorCode.BAD_REQUEST
+            assert await client.answer() is None

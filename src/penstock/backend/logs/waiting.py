@@ -31,7 +31,9 @@ class LogReader:
 class ReaderRoom:
     """All waiting readers of a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_front_ends: bool = False) -> None:
+        """`of_front_ends`: see `WaitingRoom`."""
+        self._of_front_ends = of_front_ends
         self._by_partition: dict[int, dict[LogReader, None]] = {}
         self._by_connection: dict[int, dict[int, LogReader]] = {}
         self._deadlines: list[tuple[int, int, LogReader]] = []
@@ -49,7 +51,9 @@ class ReaderRoom:
         others = self._by_partition.get(partition_id, {})
         if reader.request_id in mine:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {reader.request_id} is in use")
-        if len(mine) >= limits.WAITING_PER_CONNECTION or len(others) >= limits.LOG_READERS_WAITING_PER_QUEUE:
+        is_shared = self._of_front_ends or reader.connection < 0
+        has_too_many = len(mine) >= limits.WAITING_PER_CONNECTION and not is_shared
+        if has_too_many or len(others) >= limits.LOG_READERS_WAITING_PER_QUEUE:
             raise PenstockError(
                 ErrorCode.TOO_MANY_WAITING,
                 f"{len(others)} readers wait on the queue already, {len(mine)} on this connection; the limits are "

@@ -9,10 +9,12 @@ import msgspec
 
 from penstock.backend.admin.catalogue import Catalogue
 from penstock.backend.logs import membership as log_membership
+from penstock.backend.logs.waiting import ReaderRoom
 from penstock.backend.node.logbook import Logbook
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.node.whole_state import place_batches
 from penstock.backend.receive.bodies import BodyReader
+from penstock.backend.receive.waiting import WaitingRoom
 from penstock.backend.send.moves import forget_finished_origins
 from penstock.model.batch import Batch
 from penstock.model.document import TooOldError
@@ -59,6 +61,8 @@ def open_node(
         Logbook(store),
         BodyReader(store),
         ReceiptSeal(store.identity.secret if cluster_secret is None else cluster_secret),
+        waiting=WaitingRoom(of_front_ends=cluster_secret is not None),
+        readers=ReaderRoom(of_front_ends=cluster_secret is not None),
     )
     if cluster_secret is not None:
         store.keep_replica_log()

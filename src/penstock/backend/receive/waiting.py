@@ -61,7 +61,12 @@ class Waiter:
 class WaitingRoom:
     """All waiters of a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_front_ends: bool = False) -> None:
+        """`of_front_ends`: who connects is a front end, which waits for all its clients, and bounds how often each of them waits.
+
+        So does this process itself, whose connections have numbers below 0. One client must not use up the places of the others.
+        """
+        self._of_front_ends = of_front_ends
         self._lines: dict[int, deque[Waiter]] = {}
         self._left: dict[int, int] = {}
         """How many in the line of a queue have left and are still in it."""
@@ -84,7 +89,8 @@ class WaitingRoom:
         mine = self._by_connection.get(waiter.connection, {})
         if waiter.request_id in mine:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {waiter.request_id} is in use")
-        if len(mine) >= limits.WAITING_PER_CONNECTION:
+        is_shared = self._of_front_ends or waiter.connection < 0
+        if len(mine) >= limits.WAITING_PER_CONNECTION and not is_shared:
             raise PenstockError(
                 ErrorCode.TOO_MANY_WAITING,
                 f"{len(mine)} receivers and subscriptions wait on this connection already, which is the limit",

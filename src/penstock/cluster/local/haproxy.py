@@ -17,6 +17,12 @@ FAILED_CHECKS = 2
 """So many in a row, and it gets nothing more and loses what it has; one answer brings it back."""
 POLL_SECONDS = 65
 """How long an answer may take: a long poll may take 20 s, and a person's pause is no reason to cut a connection."""
+HALF_CLOSED_SECONDS = 5
+"""How long one side may say nothing after the other has closed. Without it a client that does not close its side keeps its place
+for as long as a session may be silent."""
+HEAD_SECONDS = 10
+"""How long the headers of a request may take, as at the front ends."""
+KEEP_ALIVE_SECONDS = 30
 SESSION_HOURS = 24
 """How long a native connection may say nothing; clients ask of themselves whether the other end is there."""
 
@@ -80,7 +86,10 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         f"timeout client {POLL_SECONDS}s",
         f"timeout server {POLL_SECONDS}s",
         f"timeout check {CHECK_SECONDS}s",
-        "timeout http-request 30s",
+        f"timeout client-fin {HALF_CLOSED_SECONDS}s",
+        f"timeout server-fin {HALF_CLOSED_SECONDS}s",
+        f"timeout http-request {HEAD_SECONDS}s",
+        f"timeout http-keep-alive {KEEP_ALIVE_SECONDS}s",
         "timeout queue 5s",
         "# A front end that just died is not marked as down yet: try another one.",
         "retries 3",

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from penstock.frontend.native.authentication import AdmittedClient, Challenged
 from penstock.frontend.native.permissions import Visit
 from penstock.frontend.native.record import Asked, Who, who_is
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.protocols.http import Peer
 from penstock.wire import messages
 from penstock.wire.frames import Frame
+
+_WAITS = messages.Receive | messages.ReceiveAny | messages.ReadLog | messages.Subscribe
 
 
 class EndedReceive:
@@ -35,6 +38,7 @@ class Client:
         "asked",
         "challenged",
         "ended",
+        "greetings",
         "held",
         "name",
         "peer",
@@ -54,6 +58,8 @@ class Client:
         """None: a front end, of which nothing is asked and nothing recorded."""
         self.who: Who = who_is(None, peer.address)
         """Its identity in usage rows."""
+        self.greetings = 0
+        """The number of frames before its authentication."""
         self.challenged: Challenged | None = None
         self.proven: Callable[[], None] | None = None
         self.proof = b""
@@ -77,9 +83,15 @@ class Client:
 
     def check_is_free(self, request_id: int, request: messages.Request) -> None:
         """Refuses an id in use: two answers under one id could not be distinguished, and one of the requests would get no
-        usage row.
+        usage row. Also bounds requests that may wait for an hour: nodes of a cluster cannot distinguish the clients of a front
+        end.
         """
         if (request_id in self.asked or request_id in self.unrecorded) and not isinstance(
             request, messages.AddCredit
         ):
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {request_id} is in use")
+        if isinstance(request, _WAITS) and len(self.asked) >= limits.WAITING_PER_CONNECTION:
+            raise PenstockError(
+                ErrorCode.TOO_MANY_WAITING,
+                f"{len(self.asked)} requests of this connection are under way already, which is the limit",
+            )

@@ -13,13 +13,15 @@ from penstock.frontend.native.record import NativeRecord
 from penstock.frontend.native.rules import CONNECTED
 from penstock.frontend.native.sides import Inside, Outside
 from penstock.model.batch import Buffer
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import FRAME_BYTES
 from penstock.wire import messages
 from penstock.wire.credentials import GREETING_BYTES, Prove, read_greeting
 from penstock.wire.frames import Frame, encode_frame, frames_in
 
 _NOTHING = memoryview(b"")
+GREETINGS_AT_MOST = 8
+"""Two are enough. Each costs time, and a client that is nobody could send them for ever."""
 
 
 class Greeter:
@@ -46,7 +48,10 @@ class Greeter:
         """Handles a frame of a client that is not admitted yet."""
         now_ms = self._now_ms()
         asked = self._record.asked(CONNECTED, "", frame, now_ms, self._record.timer_us())
+        client.greetings += 1
         try:
+            if client.greetings > GREETINGS_AT_MOST:
+                raise PenstockError(ErrorCode.BAD_REQUEST, "the client does not authenticate; connect again")
             said = read_greeting(frame.head)
             if said is None or (isinstance(said, Prove) and client.challenged is None):
                 client.proven = client.proven or self._outside.expect(connection)

@@ -164,6 +164,9 @@ class NativeGuard:
                 about = refusal.queue if isinstance(refusal, AccessDeniedError) else queue
                 asked = self._record.asked(rule.recorded_as or UNREADABLE, about, frame, now_ms, timer_us)
                 self._refuse(connection, client, frame.request_id, asked, refusal, now_ms)
+            del (
+                refusal
+            )  # it knows this frame, and with it the message: both would stay until cycles are collected
             return None
         self._note(client, visit, rule, request, queue, frame, now_ms, timer_us)
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):

@@ -21,6 +21,7 @@ import socket
 from typing import cast
 
 from penstock.runtime.http.answers import CONTINUE, Refusal
+from penstock.runtime.http.buffer_budget import OVERLOADED
 from penstock.runtime.http.deadlines import Waiting
 from penstock.runtime.http.exchanges import FAILED, Exchange, Exchanges
 from penstock.runtime.http.peer import peer_of, unread_bytes_of
@@ -29,8 +30,6 @@ from penstock.runtime.http.server_state import HttpServerState
 from penstock.sqs.protocols.http import HttpRequest, Peer
 
 logger = logging.getLogger(__name__)
-
-OVERLOADED = "The server holds as many requests as it can; try again in a moment."
 
 
 class HttpConnection(asyncio.Protocol):
@@ -267,7 +266,7 @@ class HttpConnection(asyncio.Protocol):
         server = self._server
         exchange.request = None
         size = len(request.body)
-        if server.buffered_bytes + size > server.limits.buffered_bytes:
+        if not server.budget.has_room(self, size):
             exchange.reply(server.refusal(503, OVERLOADED))
             return
         try:
@@ -315,12 +314,11 @@ class HttpConnection(asyncio.Protocol):
 
     def _count_waiting(self) -> None:
         """Keeps the sum of what all connections hold within its budget."""
-        server = self._server
         size = self.reader.buffered_bytes + self._held.size
         grown_bytes = size - self._counted_bytes
         self._counted_bytes = size
-        server.buffered_bytes += grown_bytes
-        if grown_bytes > 0 and server.buffered_bytes > server.limits.buffered_bytes:
+        is_unfinished = self.reader.arriving and size > 0
+        if not self._server.budget.takes(self, grown_bytes, is_unfinished=is_unfinished):
             self._say(Refusal(503, OVERLOADED))
 
     def _go_on_waiting(self) -> None:
@@ -339,6 +337,7 @@ class HttpConnection(asyncio.Protocol):
     def refuse(self, refusal: Refusal) -> None:
         """Says what is wrong when it is its turn, and closes."""
         self._say(refusal)
+        self._count_waiting()
         self.go_on()
 
     def _say(self, refusal: Refusal) -> None:
@@ -389,7 +388,7 @@ class HttpConnection(asyncio.Protocol):
         """Drops all requests and answers except the first ones."""
         self.reader.arrived.clear()
         self._held.clear()
-        self._server.buffered_bytes -= self._counted_bytes
+        self._server.budget.takes(self, -self._counted_bytes, is_unfinished=False)
         self._counted_bytes = 0
         self.exchanges.abandon(kept)
 

@@ -121,11 +121,11 @@ class Exchanges:
         """The memory of an exchange while it is here."""
         exchange.size += size
         self._size += size
-        self._server.buffered_bytes += size
+        self._server.budget.count(size)
 
     def _uncount(self, exchange: Exchange) -> None:
         self._size -= exchange.size
-        self._server.buffered_bytes -= exchange.size
+        self._server.budget.count(-exchange.size)
         exchange.size = 0
 
     # -- answers ---------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Exchanges:
         exchange.exchanges = exchange.cancel = None
         if size := exchange.size:
             self._size -= size
-            server.buffered_bytes -= size
+            server.budget.count(-size)
         close = not exchange.keep_alive or ((server.stopping or connection.ended) and not connection.begun)
         line = CLOSE if close else KEEP_ALIVE if exchange.old_version else ""
         try:

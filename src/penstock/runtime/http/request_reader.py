@@ -156,6 +156,7 @@ class RequestReader:
         self.finished = True
         self.arriving = self.in_head = self.continue_due = False
         self._body = b""
+        self._refusal = None
         self._head_fed_bytes = self.missing_bytes = 0
 
     # -- called by the parser --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from penstock.runtime.engine.turn import Turn
 from penstock.runtime.http.answers import Refusal, plain_refusal
+from penstock.runtime.http.buffer_budget import BufferBudget
 from penstock.runtime.http.deadlines import Deadlines, TimedConnection
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.native.bad_connections import BadConnections
@@ -65,7 +66,7 @@ class HttpServerState:
         """Connections with requests that wait until the server is no longer held."""
         self.holding = False
         self.stopping = False
-        self.buffered_bytes = 0
+        self.budget = BufferBudget(limits.buffered_bytes)
         self.date_line = ""
         self.turn: Turn
         """Given when it starts."""
