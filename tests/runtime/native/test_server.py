@@ -92,7 +92,7 @@ async def test_requests_before_hello_are_refused(tmp_path: Path) -> None:
         client = await RawClient.connect(server.port, hello=False)
         answer = await client.ask(Ping())
         assert isinstance(answer, Failed)
-        assert "hello" in answer.message
+        assert "Hello" in answer.message
 
 
 @async_test
