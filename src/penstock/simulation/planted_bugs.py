@@ -383,17 +383,6 @@ BUGS: dict[str, PlantedBug] = {
         planted_lifecycle.restart_forgets_numbers,
         planted_lifecycle.follows_through_crashes,
     ),
-    "uses-are-not-noted": PlantedBug(
-        "idle",
-        "a queue goes when its time is up, although it was used",
-        planted_idleness.uses_are_not_noted,
-        lambda scenario: scenario.has_visitor,
-    ),
-    "idle-queues-stay": PlantedBug(
-        "idle",
-        "a queue that is not used any more does not go",
-        planted_idleness.idle_queues_stay,
-        lambda scenario: scenario.has_visitor,
-    ),
 }
+BUGS.update({name: PlantedBug(*bug) for name, bug in planted_idleness.IDLE_BUGS.items()})
 BUGS.update({name: PlantedBug(*bug) for name, bug in planted_faults.FAULT_BUGS.items()})

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from penstock.backend.upkeep import idle_queues
 from penstock.backend.upkeep.idle_queues import IdleQueues
 from penstock.cluster.layout.changes import Change
 from penstock.cluster.layout.entries import QueueEntry
 from penstock.cluster.layout.view import ClusterView, Seen
 from penstock.cluster.manager import idle_expiry
 from penstock.simulation.planted_patches import Patch
+from penstock.simulation.scenario import Scenario
+
+
+class IdleBug(NamedTuple):
+    """See `PlantedBug`."""
+
+    checker: str
+    sentence: str
+    patches: Callable[[], Sequence[Patch]]
+    shows: Callable[[Scenario], bool]
 
 
 def uses_are_not_noted() -> Sequence[Patch]:
@@ -22,6 +34,31 @@ def uses_are_not_noted() -> Sequence[Patch]:
 def idle_queues_stay() -> Sequence[Patch]:
     """A queue that is not used is never looked at."""
     return [(IdleQueues, "take_due", lambda self, now_ms: [])]
+
+
+def jumps_count_as_idle() -> Sequence[Patch]:
+    """Time that the clock leaps over is time in which nobody used the queue."""
+    return [(idle_queues, "LOOKS_AT_ONCE", 1_000_000)]
+
+
+def _has_visitor(scenario: Scenario) -> bool:
+    return scenario.has_visitor
+
+
+IDLE_BUGS: dict[str, IdleBug] = {
+    "uses-are-not-noted": IdleBug(
+        "idle", "a queue goes when its time is up, although it was used", uses_are_not_noted, _has_visitor
+    ),
+    "idle-queues-stay": IdleBug(
+        "idle", "a queue that is not used any more does not go", idle_queues_stay, _has_visitor
+    ),
+    "jumps-count-as-idle": IdleBug(
+        "idle",
+        "a queue that is in use goes when the clock is set forward",
+        jumps_count_as_idle,
+        lambda scenario: scenario.has_visitor and scenario.faults.clock_steps_ms > 0,
+    ),
+}
 
 
 def one_idle_partition_is_enough() -> Sequence[Patch]:

@@ -113,7 +113,11 @@ BACKEND = (
         (30, 200),
         "an idle queue that could not be deleted, tried again",
     ),
-    Size("backend.upkeep.idle_queues", "_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
+    *sizes_of(
+        "backend.upkeep.idle_queues",
+        ("_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
+        ("LOOK_MS", (40, 200), "a step of the clock that counts as time without use or not"),
+    ),
     Size(
         "backend.upkeep.keeping_up", "_RETRY_MS", (5, 30), "upkeep without room in the journal, tried again"
     ),
