@@ -28,8 +28,12 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
     """From now on clients find no such queue. What is on its way from it arrives; the rest is dropped by the nodes."""
     check_not_reserved(request.name, "deleted")
     yield from _check_not_needed(request.name)
+    queue_id = request.queue_id
     for _ in range(ATTEMPTS):
         queue, version = yield from stored_queue(request.name)
+        queue_id = queue_id or queue.queue_id
+        if queue.queue_id != queue_id:
+            raise no_such_queue(request.name)  # it is deleted, and whoever made another of its name relies on that one
         deleting = msgspec.structs.replace(queue, state="deleting")
         try:
             yield Put(queue_key(queue.name), encode(deleting), version)
