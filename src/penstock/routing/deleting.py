@@ -32,8 +32,10 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
     for _ in range(ATTEMPTS):
         queue, version = yield from stored_queue(request.name)
         queue_id = queue_id or queue.queue_id
-        if queue.queue_id != queue_id:
-            raise no_such_queue(request.name)  # it is deleted, and whoever made another of its name relies on that one
+        if (
+            queue.queue_id != queue_id
+        ):  # it is deleted, and somebody has made another of its name, and relies on that
+            raise no_such_queue(request.name)
         deleting = msgspec.structs.replace(queue, state="deleting")
         try:
             yield Put(queue_key(queue.name), encode(deleting), version)
