@@ -296,6 +296,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "client_core.node_search.NOT_OFFERED_SECONDS",
         "client_core.read_ahead.WAIT_MS",
         "client_core.send_line.NUMBERS_IN_FLIGHT",
+        "client_core.send_line.OUTLIVED_SECONDS",
         "client_core.settling.RUNS_PER_REQUEST",
     ),
     "beyond it a promise is weaker, and the decision has unit tests": (

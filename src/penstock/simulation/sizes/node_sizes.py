@@ -113,11 +113,7 @@ BACKEND = (
         (30, 200),
         "an idle queue that could not be deleted, tried again",
     ),
-    *sizes_of(
-        "backend.upkeep.idle_queues",
-        ("_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
-        ("LOOK_MS", (40, 200), "a step of the clock that counts as time without use or not"),
-    ),
+    Size("backend.upkeep.idle_queues", "_LOOK_AGAIN_MS", (30, 200), "how often an idle queue is looked at"),
     Size(
         "backend.upkeep.keeping_up", "_RETRY_MS", (5, 30), "upkeep without room in the journal, tried again"
     ),
@@ -323,6 +319,12 @@ LATEST = (
         "long batches that leave a window with one record or with several",
     ),
     Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
+    Size(
+        "backend.upkeep.idle_queues",
+        "LOOK_MS",
+        (40, 200),
+        "a step of the clock that counts as time without use or not",
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 
