@@ -64,6 +64,23 @@ async def test_a_deletion_that_is_sent_again_leaves_alone_what_was_made_since() 
 
 
 @async_test
+async def test_what_no_program_has_seen_is_no_dead_letter() -> None:
+    async with served() as (_, client):
+        queue = await client.create_queue("orders", dead_letter_queue="dead", max_receives=2)
+        await queue.send_batch([b"%d" % number for number in range(50)])
+        seen: set[bytes] = set()
+        for _ in range(4):  # consumers that close with most of what was sent ahead
+            async with queue.consume(credit=100, batch_messages=20) as messages:
+                async for message in messages:
+                    seen.add(message.body)
+                    await message.release()
+                    break
+        dead = (await client.describe_queue("dead")).statistics.ready
+        assert dead <= len(seen), "a dead letter was received by somebody"
+        assert all(one.receive_count == 0 for one in [m async for m in queue.peek()] if one.body not in seen)
+
+
+@async_test
 async def test_a_message_goes_through_with_all_it_carries() -> None:
     async with served() as (_, client):
         queue = await client.create_queue("orders")

@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock import ErrorCode, OutgoingMessage, PenstockError, ProducerError
+from penstock.client.produce.outgoing import Sendable
 from penstock.model.batch import Batch
 from penstock.wire.messages import Send
 from tests.client.peer import Peer, Seen, async_test, connected
@@ -133,7 +134,9 @@ async def test_no_more_bytes_are_on_their_way_than_allowed_but_one_batch_always_
 @async_test
 async def test_what_was_read_of_an_iterator_is_taken_or_named() -> None:
     given = [b"%d" % number for number in range(100)]
-    for messages in (given, [OutgoingMessage(body, priority=1) for body in given]):
+    plain: list[Sendable] = [*given]
+    with_more: list[Sendable] = [OutgoingMessage(body, priority=1) for body in given]
+    for messages in (plain, with_more):
         async with connected() as (peer, client):
             producer = client.queue("orders").producer(batch_messages=10, in_flight=1, linger=NEVER)
             source = iter(messages)

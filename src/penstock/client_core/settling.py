@@ -41,6 +41,8 @@ class Action(NamedTuple):
     milliseconds: int = 0
     error: str = ""
     """Of a release: what went wrong."""
+    unreceived: bool = False
+    """Of a release: no program has seen the messages, so that they do not count as received."""
 
     def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
         """The request that does it."""
@@ -48,13 +50,14 @@ class Action(NamedTuple):
             case "delete":
                 return Delete(receipts)
             case "release":
-                return Release(receipts, self.milliseconds, error=self.error)
+                return Release(receipts, self.milliseconds, self.unreceived, self.error)
             case "extend":
                 return Extend(receipts, self.milliseconds)
 
 
 DELETE = Action("delete")
-GIVE_BACK = Action("release")
+GIVE_BACK = Action("release", unreceived=True)
+"""What was sent ahead and nobody took. If it counted, messages that no program ever saw would become dead letters."""
 
 
 class Waiter(Protocol[Result]):
