@@ -42,6 +42,7 @@ _KEPT = {"__repr__", *_RENAMED}
 _ALWAYS = {
     "Bridge": "penstock.client.blocking.bridge",
     "MESSAGES_PER_CROSSING": "penstock.client.blocking.bridge",
+    "ProducerError": "penstock.client.produce.outgoing_batch",
     "Iterator": "collections.abc",
     "Sequence": "collections.abc",
     "islice": "itertools",

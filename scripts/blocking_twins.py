@@ -108,7 +108,11 @@ TWINS = [
             "send_many": dedent("""
                 source = iter(messages)  # read on the caller's thread: a generator may do anything
                 while chunk := list(islice(source, MESSAGES_PER_CROSSING)):
-                    self._bridge.call(self._producer.send_many, chunk)
+                    left = iter(chunk)
+                    try:
+                        self._bridge.call(self._producer.send_many, left)
+                    except ProducerError as error:
+                        raise error.with_untaken(left) from None
             """),
         },
     ),

@@ -150,3 +150,19 @@ def test_a_queue_whose_idle_expiry_is_taken_away_stays() -> None:
     node.call(messages.AlterQueue("reply", {"idle_expiry_ms": None}))
     node.advance(10 * EXPIRY_MS)
     assert exists(node, "reply")
+
+
+@pytest.mark.parametrize("forward_ms", [EXPIRY_MS, 3_600_000, 366 * 86_400_000])
+def test_a_clock_that_is_set_forward_deletes_no_queue_that_is_in_use(forward_ms: int) -> None:
+    node = NodeHarness()
+    queue = node.create("reply", idle_expiry_ms=EXPIRY_MS)
+    node.send(queue, [b"acknowledged"])
+    node.advance(EXPIRY_MS // 2)
+    node.now_ms += forward_ms
+    node.node.tick(node.now_ms)
+    node.turn()
+    assert exists(node, "reply"), "it was used a moment ago"
+    node.advance(EXPIRY_MS // 2 - 1)
+    assert exists(node, "reply"), "the jump was no time in which it could have been used"
+    node.advance(1)
+    assert not exists(node, "reply"), "all other time counts"

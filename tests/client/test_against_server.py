@@ -9,6 +9,8 @@ import pytest
 
 import penstock
 from penstock import ErrorCode, OutgoingMessage, PeekFilter, PenstockError, Queue, Settlement
+from penstock.wire.messages import DeleteQueue
+from tests.client.lossy_wire import lossy_wire
 from tests.client.peer import async_test
 from tests.client.real import restartable, served
 
@@ -43,6 +45,39 @@ async def test_queues_come_change_and_go() -> None:
         node = await client.describe_node()
         assert node.queues in (121, 122), "with the record of what was asked, if it is there already"
         assert node.version == penstock.__version__
+
+
+@async_test
+async def test_a_deletion_that_is_sent_again_leaves_alone_what_was_made_since() -> None:
+    async with served() as (server, other):
+        await other.create_queue("orders")
+        port = int(server.url.rpartition(":")[2])
+        async with lossy_wire(port, DeleteQueue) as (wire, url), penstock.connect(url) as client:
+            deleting = asyncio.ensure_future(client.delete_queue("orders"))
+            await wire.has_lost.wait()
+            orders = await other.create_queue("orders")
+            await orders.send(b"acknowledged")
+            wire.cut()
+            await deleting
+            assert len(wire.seen) == 2, "it was sent again"
+        assert await bodies_of(orders) == [b"acknowledged"]
+
+
+@async_test
+async def test_what_no_program_has_seen_is_no_dead_letter() -> None:
+    async with served() as (_, client):
+        queue = await client.create_queue("orders", dead_letter_queue="dead", max_receives=2)
+        await queue.send_batch([b"%d" % number for number in range(50)])
+        seen: set[bytes] = set()
+        for _ in range(4):  # consumers that close with most of what was sent ahead
+            async with queue.consume(credit=100, batch_messages=20) as messages:
+                async for message in messages:
+                    seen.add(message.body)
+                    await message.release()
+                    break
+        dead = (await client.describe_queue("dead")).statistics.ready
+        assert dead <= len(seen), "a dead letter was received by somebody"
+        assert all(one.receive_count == 0 for one in [m async for m in queue.peek()] if one.body not in seen)
 
 
 @async_test

@@ -155,6 +155,23 @@ def test_a_producer_says_what_was_not_stored(client: BlockingClient) -> None:
         producer.send_many([b"a", b"b"])
 
 
+def test_what_a_producer_read_of_an_iterator_is_stored_or_named(client: BlockingClient) -> None:
+    queue = client.create_queue("smallest", max_messages=3)
+    source = iter([b"%d" % number for number in range(1_000)])
+    producer = queue.producer(batch_messages=1, in_flight=1)
+    with pytest.raises(penstock.ProducerError) as caught:
+        producer.send_many(source)
+    failures = caught.value.failures
+    try:
+        producer.close()
+    except penstock.ProducerError as error:
+        failures += error.failures
+    named = [message for failure in failures for message in failure.messages]
+    stored = [message.body for message in queue.peek()]
+    assert stored == [b"0", b"1", b"2"]
+    assert sorted([*stored, *named, *source], key=int) == [b"%d" % number for number in range(1_000)]
+
+
 def test_an_error_inside_the_block_is_not_hidden_by_a_failure_to_send(client: BlockingClient) -> None:
     queue = client.create_queue("tinier", max_messages=1)
     queue.send(b"the only one")

@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock import ErrorCode, OutgoingMessage, PenstockError, ProducerError
+from penstock.client.produce.outgoing import Sendable
 from penstock.model.batch import Batch
 from penstock.wire.messages import Send
 from tests.client.peer import Peer, Seen, async_test, connected
@@ -128,6 +129,36 @@ async def test_no_more_bytes_are_on_their_way_than_allowed_but_one_batch_always_
             seen.stored()
         await sending
         await producer.close()
+
+
+@async_test
+async def test_what_was_read_of_an_iterator_is_taken_or_named() -> None:
+    given = [b"%d" % number for number in range(100)]
+    plain: list[Sendable] = [*given]
+    with_more: list[Sendable] = [OutgoingMessage(body, priority=1) for body in given]
+    for messages in (plain, with_more):
+        async with connected() as (peer, client):
+            producer = client.queue("orders").producer(batch_messages=10, in_flight=1, linger=NEVER)
+            source = iter(messages)
+            sending = asyncio.ensure_future(producer.send_many(source))
+            (await peer.next_send()).refuse(ErrorCode.QUEUE_FULL)
+            with pytest.raises(ProducerError) as caught:
+                await sending
+            named = [message for failure in caught.value.failures for message in failure.messages]
+            left = list(source)
+            closing = asyncio.ensure_future(producer.close())
+            stored: list[bytes] = []
+            while not closing.done():
+                seen = asyncio.ensure_future(peer.next_send())
+                await asyncio.wait({seen, closing}, return_when=asyncio.FIRST_COMPLETED)
+                if seen.done():
+                    stored += bodies(seen.result())
+                    seen.result().stored()
+                else:
+                    seen.cancel()
+            await closing
+            known = [one.body if isinstance(one, OutgoingMessage) else one for one in (*named, *left)]
+            assert sorted([*stored, *known], key=int) == given
 
 
 @async_test

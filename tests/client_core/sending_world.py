@@ -55,6 +55,8 @@ class SendingWorld(QueueSender):
         super().__init__(SendLine(TIMEOUT, Random(1)))
         self.table = LinkTable(TIMEOUT, Random(2))
         self.time = 0.0
+        self.asleep = 0.0
+        """For how long the computer was asleep: its clock goes on, and the client's time does not."""
         self.wake: float | None = None
         self.connection: Connection | None = None
         self.old: list[Connection] = []
@@ -84,6 +86,7 @@ class SendingWorld(QueueSender):
         if self.connection is not None:
             assert isinstance(call, Batch)
             request = call.request()
+            call.writes(self.time + self.asleep)
             self.sent.append(request)
             self.connection.requests.append((request_id, request, call.label))
 
@@ -107,7 +110,7 @@ class SendingWorld(QueueSender):
         if self.connection is None:
             self._connections += 1
             self.connection = Connection(self._connections)
-            for request_id, call in self.table.connected():
+            for request_id, call in self.table.connected(self.time + self.asleep):
                 assert isinstance(call, Call)
                 self._write(request_id, call)
 

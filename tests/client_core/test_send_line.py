@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.client_core.send_line import NUMBERS_IN_FLIGHT
+from penstock.client_core.send_line import NUMBERS_IN_FLIGHT, OUTLIVED_SECONDS
+from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.messages import Failed
+from penstock.wire.messages import Failed, Send
+from tests.backend.harness import NodeHarness
 from tests.client_core.sending_world import TIMEOUT, Batch, SendingWorld
 
 PASSING = (ErrorCode.THROTTLED, ErrorCode.NOT_PRIMARY, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNREACHABLE)
@@ -23,6 +25,57 @@ def submitted(world: SendingWorld, count: int) -> list[Batch]:
 
 def labels(world: SendingWorld, queue_id: int | None = None) -> list[int]:
     return [label for queue, label in world.log if queue_id is None or queue == queue_id]
+
+
+def test_what_was_under_way_while_the_computer_slept_for_long_is_not_sent_again() -> None:
+    world = SendingWorld()
+    world.connect()
+    batches = submitted(world, 2)
+    world.lose()  # the server has stored them, and nobody heard it
+    world.asleep = OUTLIVED_SECONDS + 1
+    batches += submitted(world, 1)
+    world.connect()
+    world.serve()
+    assert [request.number for request in world.sent] == [1, 2, 3]
+    assert [batch.error.code for batch in batches[:2] if batch.error] == [ErrorCode.UNREACHABLE] * 2
+    assert batches[2].result is not None, "it was never under way before"
+
+
+def test_what_slept_for_a_short_while_is_sent_again() -> None:
+    world = SendingWorld()
+    world.connect()
+    batches = submitted(world, 2)
+    world.lose()
+    world.asleep = OUTLIVED_SECONDS / 2
+    world.connect()
+    world.serve()
+    assert all(batch.result is not None for batch in batches)
+
+
+def test_what_was_refused_before_the_computer_slept_is_sent_again() -> None:
+    world = SendingWorld()
+    world.connect()
+    world.refusals.append(ErrorCode.THROTTLED)
+    (batch,) = submitted(world, 1)
+    world.serve()
+    world.lose()
+    world.asleep = OUTLIVED_SECONDS + 1
+    world.connect()
+    world.wait(1.0)
+    world.serve()
+    assert batch.result is not None
+
+
+def test_a_server_remembers_a_producer_for_longer_than_its_client_sends_again() -> None:
+    node = NodeHarness()
+    queue, body = node.create("orders"), encode_parts([b"one"])
+    node.call(Send(queue, 7, 1), body)
+    for number in range(1, round(OUTLIVED_SECONDS / 30) + 1):  # others go on
+        node.advance(30_000)
+        node.call(Send(queue, 8, number), body)
+    before = node.show("orders").statistics.ready
+    node.call(Send(queue, 7, 1), body)
+    assert node.show("orders").statistics.ready == before, "it is not stored twice"
 
 
 @pytest.mark.parametrize("code", PASSING)

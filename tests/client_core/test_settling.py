@@ -87,7 +87,7 @@ def test_what_is_settled_in_one_turn_is_one_request_for_each_action() -> None:
     assert world.turns == 1
     assert [request for _, request in world.sent] == [
         Delete([Receipt(b"a", [(1, 3)]), Receipt(b"b", [(10, 3)])]),
-        Release([Receipt(b"b", [(10, 1)])]),
+        Release([Receipt(b"b", [(10, 1)])], unreceived=True),
     ]
 
 

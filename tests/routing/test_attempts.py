@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import PRODUCER_BATCHES_REMEMBERED
 from penstock.routing.attempts import MISSED_AT_MOST, Attempts, shortened
 from penstock.steps.step import Reply
 from penstock.wire.messages import (
@@ -30,6 +32,8 @@ from penstock.wire.messages import (
     Send,
     Settled,
 )
+from penstock.wire.refusals import error_of
+from tests.backend.harness import NodeHarness
 
 
 def _again(attempts: Attempts, request: Request, code: ErrorCode, *, others_have_it: bool = True) -> bool:
@@ -73,6 +77,20 @@ def test_a_refusal_after_an_attempt_that_may_have_been_stored_is_no_refusal() ->
     assert isinstance(told, PenstockError)
     assert told.code is ErrorCode.UNREACHABLE
     assert attempts.certain(Send(1), Reply(Done())) == Reply(Done())
+
+
+def test_a_batch_that_was_stored_and_is_remembered_no_more_is_not_refused() -> None:
+    node = NodeHarness()
+    queue = node.create("orders")
+    body = encode_parts([b"one"])
+    for number in range(1, PRODUCER_BATCHES_REMEMBERED + 2):  # all are under way when the connection breaks
+        node.call(Send(queue, 7, number), body)
+    attempts = Attempts()
+    _again(attempts, Send(queue, 7, 1), ErrorCode.UNREACHABLE)
+    said = node.fail(Send(queue, 7, 1), body)
+    told = attempts.certain(Send(queue, 7, 1), error_of(said))
+    assert isinstance(told, PenstockError)
+    assert told.code is ErrorCode.UNREACHABLE, "it is stored: its sender must not be told that it was refused"
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "queue.lifecycle_row._MICROSECONDS",
     ),
     "what something is counted as: it moves other bounds by little": (
+        "backend.upkeep.idle_queues.LOOKS_AT_ONCE",
         "backend.upkeep.captures._BEGINNING",
         "backend.upkeep.checkpoints._PARTITION_PLACES",
         "backend.lifecycle.reports._BYTES_PER_CHARACTER",
@@ -303,6 +304,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "client_core.node_search.NOT_OFFERED_SECONDS",
         "client_core.read_ahead.WAIT_MS",
         "client_core.send_line.NUMBERS_IN_FLIGHT",
+        "client_core.send_line.OUTLIVED_SECONDS",
         "client_core.settling.RUNS_PER_REQUEST",
     ),
     "beyond it a promise is weaker, and the decision has unit tests": (

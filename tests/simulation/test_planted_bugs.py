@@ -75,6 +75,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "reports-lose-a-row": (1, 3),
     "rows-come-again": (1, 3),
     "restart-forgets-row-numbers": (3, 5),
+    "jumps-count-as-idle": (114, 314),
 }
 """Where each was seen, to be quick. Any change of the node makes other things happen in a seed, so others follow."""
 MORE_SEEDS = range(1, 400)

@@ -37,6 +37,7 @@ from penstock.wire.messages import (
     CreateQueue,
     DeleteQueue,
     DescribeNode,
+    DescribeQueue,
     Done,
     ListQueues,
     NodeDescription,
@@ -105,8 +106,10 @@ class Client:
 
     async def delete_queue(self, name: str) -> None:
         """Deletes a queue and what is in it."""
-        call = FutureCall(self._link.loop, expecting(Done))
-        self._link.start(call, DeleteQueue(name))
+        queue_id = await self._id_of(name)
+        # Sent again it must not delete another queue that was made under the name since.
+        call = FutureCall(self._link.loop, expecting(Done), resend=queue_id > 0)
+        self._link.start(call, DeleteQueue(name, queue_id))
         try:
             await call.future
         except PenstockError as error:
@@ -115,6 +118,15 @@ class Client:
                 raise
         if name in self._routes:
             self._routes[name].forget()
+
+    async def _id_of(self, name: str) -> int:
+        """Which queue has the name now; 0 where this user may not know."""
+        try:
+            return (await self._link.ask(DescribeQueue(name), QueueDescription)).queue_id
+        except PenstockError as error:
+            if error.code is not ErrorCode.ACCESS_DENIED:
+                raise
+            return 0
 
     async def describe_queue(self, name: str) -> QueueDescription:
         """Settings and statistics of a queue, as of now."""

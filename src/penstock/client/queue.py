@@ -30,6 +30,7 @@ from penstock.client.replies.requester import Requester
 from penstock.client.settle.delivered import DeliveredMessages, Message
 from penstock.client.settle.settlement import DELETE, SettleAction, Settlement, Settler, giving_back
 from penstock.client_core.call import unexpected
+from penstock.client_core.settling import GIVE_BACK
 from penstock.model import limits
 from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive
 
@@ -184,7 +185,7 @@ class Queue:
     def _give_back(self, messages: DeliveredMessages) -> None:
         """A receive was cancelled and messages came all the same: returns them for other consumers."""
         if messages:
-            messages.release()
+            self._settler.together(GIVE_BACK, messages.lease)
 
     def consume(
         self,

@@ -45,6 +45,13 @@ class Call(ABC):
         assert self.message is not None  # a call is given its message when it is started
         return self.message
 
+    def writes(self, clock: float) -> None:  # noqa: B027  # most calls may be asked again however late
+        """It is written to a connection, for the first time or again, when the computer's clock shows this (in seconds)."""
+
+    def has_outlived(self, clock: float) -> bool:
+        """Whether it must not be asked again: a server may have forgotten by now that it carried it out."""
+        return False
+
     @abstractmethod
     def succeed(self, answer: Answer, body: memoryview) -> None:
         """The answer came."""

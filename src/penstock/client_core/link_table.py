@@ -51,6 +51,11 @@ class Nobody(NamedTuple):
 RefusalOutcome = FinalRefusal | Again | Stopping | Nobody
 
 
+def outlived() -> PenstockError:
+    """What is said of a request that was asked so long ago that it must not be asked again."""
+    return Unanswered("it was asked too long ago, and the server may have forgotten it")
+
+
 class LinkTable:
     """The table of calls and streams by request id; `timeout` is how long each waits for a connection."""
 
@@ -146,10 +151,17 @@ class LinkTable:
             self.fail_all(PenstockError(ErrorCode.UNREACHABLE, reason))
         return self.next_pause() if self else None
 
-    def connected(self) -> Iterator[tuple[int, Call | Stream]]:
-        """There is a connection: everything that waits is sent on it, in the order it was asked in."""
+    def connected(self, clock: float = 0.0) -> Iterator[tuple[int, Call | Stream]]:
+        """There is a connection: everything that waits is sent on it, in the order it was asked in.
+
+        `clock`: what the computer's clock shows, in seconds, which goes on while the computer sleeps.
+        """
         self._proven = False
         self._liveness.reset()
+        for request_id, call in list(self.calls.items()):
+            if call.has_outlived(clock):
+                del self.calls[request_id]
+                call.cut_off(outlived())
         yield from list(self.calls.items())
         yield from list(self.streams.items())
 

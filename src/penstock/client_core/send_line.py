@@ -20,6 +20,9 @@ from penstock.wire.messages import Send
 
 NUMBERS_IN_FLIGHT = limits.PRODUCER_BATCHES_REMEMBERED - 24
 """Unanswered batches may span no more numbers than the server remembers, or a repeated one would be refused."""
+OUTLIVED_SECONDS = limits.PRODUCER_IDLE_MS / 1000 / 2
+"""A batch that may be stored is not sent again after this time: a server forgets a producer that is silent for twice as long, and
+would store the batch again. This happens when the computer was asleep."""
 PASSING = frozenset(
     {ErrorCode.THROTTLED, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY, ErrorCode.UNREACHABLE}
 )
@@ -44,6 +47,7 @@ class SendCall(Call):
         "behind",
         "due",
         "earlier",
+        "first_written",
         "line",
         "looked_again",
         "number",
@@ -80,6 +84,8 @@ class SendCall(Call):
         self.waits_for_before = False
         """Whether the server wants the batch before it first."""
         self.looked_again = False
+        self.first_written: float | None = None
+        """By the computer's clock: when it was first written, since a server said that it is not stored."""
         self.written = False
         """Whether it was written to a connection and no answer to that has come."""
         self.uncertain = False
@@ -96,6 +102,15 @@ class SendCall(Call):
         self.written = True
         self.line.sending(self)
         return self.head(self.queue_id, self.number, self.after)
+
+    def writes(self, clock: float) -> None:
+        """See `Call`."""
+        if self.first_written is None:
+            self.first_written = clock
+
+    def has_outlived(self, clock: float) -> bool:
+        """See `Call`."""
+        return self.first_written is not None and clock - self.first_written > OUTLIVED_SECONDS
 
     def as_known(self, error: PenstockError, *, refused: bool) -> PenstockError:
         """The error for a batch that is given up. A refusal says nothing about an earlier attempt that may have stored it.
@@ -185,6 +200,8 @@ class SendLine:
             return False
         call.written = False
         call.uncertain = call.uncertain or error.code is ErrorCode.UNREACHABLE
+        if not call.uncertain:
+            call.first_written = None
         if error.code is ErrorCode.OUT_OF_ORDER and call.after:
             self._holds(call, now)
             call.waits_for_before = True

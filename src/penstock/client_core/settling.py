@@ -41,6 +41,8 @@ class SettleAction(NamedTuple):
     milliseconds: int = 0
     error: str = ""
     """Of a release: the error."""
+    unreceived: bool = False
+    """Of a release: no program has seen the messages, so they do not count as received."""
 
     def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
         """The request that does it."""
@@ -48,13 +50,14 @@ class SettleAction(NamedTuple):
             case "delete":
                 return Delete(receipts)
             case "release":
-                return Release(receipts, self.milliseconds, error=self.error)
+                return Release(receipts, self.milliseconds, self.unreceived, self.error)
             case "extend":
                 return Extend(receipts, self.milliseconds)
 
 
 DELETE = SettleAction("delete")
-GIVE_BACK = SettleAction("release")
+GIVE_BACK = SettleAction("release", unreceived=True)
+"""For messages that were sent ahead and not taken. If it counted, messages that no program ever saw would become dead letters."""
 
 
 class SettlementWaiter(Protocol[Result]):

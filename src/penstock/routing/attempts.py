@@ -49,6 +49,10 @@ _NEVER_DONE = (
 )
 """Errors that the first attempt would have got as well; and of a queue that no longer exists, nothing that was done remains."""
 
+_TELLS_NOTHING = (ErrorCode.BAD_REQUEST,)
+"""What is said of a batch that is older than those that are remembered: nobody can tell any more whether it was stored. A front end
+may have more sends under way than that."""
+
 
 class Attempts:
     """How often one request was sent, and what is known about it."""
@@ -90,7 +94,7 @@ class Attempts:
         if not isinstance(outcome, PenstockError):
             return True
         if isinstance(request, Send):  # a queue that is gone, or damaged, by now may have stored it before
-            return not (outcome.retryable or outcome.sent_again)
+            return not (outcome.retryable or outcome.sent_again or outcome.code in _TELLS_NOTHING)
         return not isinstance(request, _REMEMBERED)
 
     def certain(self, request: Request, outcome: Outcome) -> Outcome:

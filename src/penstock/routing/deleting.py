@@ -28,8 +28,14 @@ def delete(request: DeleteQueue) -> Steps[Reply]:
     """Deletes the queue for clients. Its moving messages arrive; the nodes drop the rest."""
     check_not_reserved(request.name, "deleted")
     yield from _check_not_needed(request.name)
+    queue_id = request.queue_id
     for _ in range(ATTEMPTS):
         queue, version = yield from stored_queue(request.name)
+        queue_id = queue_id or queue.queue_id
+        if (
+            queue.queue_id != queue_id
+        ):  # it is deleted, and somebody has made another of its name, and relies on that
+            raise no_such_queue(request.name)
         deleting = msgspec.structs.replace(queue, state="deleting")
         try:
             yield Put(queue_key(queue.name), encode(deleting), version)

@@ -11,7 +11,7 @@ from math import ceil
 from random import Random
 
 from penstock.client_core.call import Call, Stream, unexpected
-from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping
+from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping, outlived
 from penstock.model.errors import ErrorCode
 from penstock.simulation.network import Link, Network
 from penstock.simulation.schedule import Schedule
@@ -57,6 +57,8 @@ class SimulatedLink:
 
     def transmit(self, call: Call) -> None:
         """Sends a request, now or as soon as there is a connection."""
+        if call.has_outlived(self.now()):
+            raise outlived()
         link = self._link
         request_id = self.table.enter(call, self.now(), connected=link is not None)
         if link is not None:
@@ -143,6 +145,7 @@ class SimulatedLink:
 
     def _write(self, link: Link, request_id: int, call: Call) -> None:
         request = call.request()
+        call.writes(self.now())
         if isinstance(request, self._throttled) and self._is_throttled():
             refusal = messages.Failed(ErrorCode.THROTTLED, "a limit is used up")
             self._schedule.after(self._network.delay_ms(), lambda: self._refuse(link, request_id, refusal))
@@ -189,7 +192,7 @@ class SimulatedLink:
         self._link = link
         self._post(link, messages.Hello([messages.PROTOCOL_VERSION], self._name))
         self._look_alive_later(link)
-        for request_id, waiting in self.table.connected():
+        for request_id, waiting in self.table.connected(self.now()):
             if isinstance(waiting, Call):
                 self._write(link, request_id, waiting)
             else:

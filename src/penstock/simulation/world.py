@@ -109,7 +109,10 @@ class World:
         self.record_log = RecordLog(self.history.records)
         self.opened_ledger = OpenedLedger(machine.identity.seed)
         self.violations: list[Violation] = []
-        self.visitor = IdleVisitor(self.stage, Random(f"{seed} visits")) if scenario.has_visitor else None
+        self.visitor: IdleVisitor | None = None
+        if scenario.has_visitor:
+            corrects = scenario.faults.clock_steps_ms > 0
+            self.visitor = IdleVisitor(self.stage, Random(f"{seed} visits"), corrects_clocks=corrects)
         machine.on_append = self._record_written
         machine.opening.append(self.opened_ledger.opening)
         machine.booted.append(self._check_recovery)

@@ -61,6 +61,8 @@ class DeleteQueue(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """Answered with `Done`."""
 
     name: str
+    queue_id: int = 0
+    """Only the queue of that name with this id, so that the request may be sent again; 0: the queue that has the name."""
 
 
 class ListQueues(msgspec.Struct, frozen=True, array_like=True, tag=6):

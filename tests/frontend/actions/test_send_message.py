@@ -187,6 +187,36 @@ def test_a_stamp_from_the_future_fails_its_own_entry_of_a_batch() -> None:
     assert queue.bodies() == ["old", "now"]
 
 
+def test_what_is_stored_of_a_batch_is_told_though_the_queue_is_full_then() -> None:
+    front = FrontEnd()
+    limited = {"Penstock.Ordering": "clock", "Penstock.Stamps": "producer", "Penstock.MaximumMessages": "1"}
+    queue = Queue(front, **limited)
+
+    def entry(name: str, time_ms: int) -> dict[str, object]:
+        stamp = {"DataType": "Number", "StringValue": str(time_ms * 1_000)}
+        return {
+            "Id": name,
+            "MessageBody": name,
+            "MessageAttributes": {"Penstock.TimestampMicroseconds": stamp},
+        }
+
+    now_ms = front.node.now_ms
+    result = queue.send_batch(
+        entry("ahead", now_ms + 10_000),
+        entry("first", now_ms),
+        entry("second", now_ms),
+        entry("third", now_ms),
+    )
+    assert [sent.id for sent in result.successful] == ["first"], "a caller that is refused sends it once more"
+    assert [(one.id, one.code) for one in result.failed] == [
+        ("ahead", "InvalidParameterValue"),
+        ("second", "OverLimit"),
+        ("third", "OverLimit"),
+    ]
+    front.node.advance(1_000)
+    assert queue.bodies() == ["first"]
+
+
 def test_a_batch_of_nothing_but_bad_entries_asks_nobody() -> None:
     result = Queue(FrontEnd()).send_batch({"Id": "a", "MessageBody": "\x01"})
     assert result.successful == []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.backend.upkeep import idle_queues
 from penstock.backend.upkeep.idle_queues import IdleQueues
 from penstock.cluster.layout.changes import Change
 from penstock.cluster.layout.entries import QueueEntry
@@ -22,6 +23,11 @@ def uses_are_not_noted() -> Sequence[Patch]:
 def idle_queues_stay() -> Sequence[Patch]:
     """A queue that is not used is never looked at."""
     return [(IdleQueues, "take_due", lambda self, now_ms: [])]
+
+
+def jumps_count_as_idle() -> Sequence[Patch]:
+    """Time that the clock leaps over is time in which nobody used the queue."""
+    return [(idle_queues, "LOOKS_AT_ONCE", 1_000_000)]
 
 
 def one_idle_partition_is_enough() -> Sequence[Patch]:

@@ -353,4 +353,10 @@ NODE_BUGS: dict[str, PlantedBug] = {
         idleness.idle_queues_stay,
         lambda scenario: scenario.has_visitor,
     ),
+    "jumps-count-as-idle": PlantedBug(
+        "idle",
+        "a queue that is in use goes when the clock is set forward",
+        idleness.jumps_count_as_idle,
+        lambda scenario: scenario.has_visitor and scenario.faults.clock_steps_ms > 0,
+    ),
 }

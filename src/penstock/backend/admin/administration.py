@@ -136,7 +136,7 @@ def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
     """The name is free at once. Delayed messages go to the dead-letter queue, if there is one; the rest is gone."""
     _check_not_clustered(parts)
     check_not_reserved(request.name, "deleted")
-    delete_partition(parts, parts.catalogue.find(request.name), now_ms)
+    delete_partition(parts, parts.catalogue.find(request.name, request.queue_id), now_ms)
     return Done()
 
 

@@ -54,14 +54,14 @@ def delete_idle(parts: NodeParts, now_ms: int) -> None:
         awaited = parts.waiting.is_awaited(partition_id) or parts.readers.is_awaited(partition_id)
         if awaited or partition_id in parts.catalogue.damage:
             parts.idle.used(partition_id, now_ms)
-        due_ms = parts.idle.used_ms(partition_id) + expiry_ms
-        if due_ms <= now_ms and not parts.model.makes_queues:  # it is not this node's to delete
+        left_ms = parts.idle.left_ms(partition_id, expiry_ms)
+        if left_ms > 0:
+            parts.idle.look_again(partition_id, left_ms)
+        elif not parts.model.makes_queues:  # it is not this node's to delete
             parts.idle.find(partition_id)
             parts.model.found_idle(partition_id)
-        elif due_ms <= now_ms:
-            _delete(parts, partition, expiry_ms, now_ms)
         else:
-            parts.idle.look_again(partition_id, due_ms)
+            _delete(parts, partition, expiry_ms, now_ms)
 
 
 def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int) -> None:
@@ -69,7 +69,7 @@ def _delete(parts: NodeParts, partition: Partition, expiry_ms: int, now_ms: int)
     try:
         delete_partition(parts, partition, now_ms)
     except PenstockError:  # no room in the journal
-        parts.idle.look_again(partition.partition_id, now_ms + _RETRY_MS)
+        parts.idle.look_again(partition.partition_id, _RETRY_MS)
         return
     parts.idle.forget(partition.partition_id)
     logger.info(

@@ -9,7 +9,7 @@ from typing import Self
 
 from penstock.client.blocking.bridge import MESSAGES_PER_CROSSING, Bridge
 from penstock.client.produce.outgoing import Sendable
-from penstock.client.produce.outgoing_batch import Ticket
+from penstock.client.produce.outgoing_batch import ProducerError, Ticket
 from penstock.client.produce.producer import Producer
 from penstock.client.produce.sent import SentMessage
 from penstock.client_core.gathering import FailedBatch
@@ -34,10 +34,18 @@ class BlockingProducer:
         return BlockingTicket(self._bridge, self._bridge.call(self._producer.send, message))
 
     def send_many(self, messages: Iterable[Sendable]) -> None:
-        """Takes any number of messages, in order; several times quicker than `send` for each."""
+        """Takes any number of messages, in order; several times quicker than `send` for each.
+
+        Raises `ProducerError` when earlier messages failed and nobody has been told yet. Its `failures` then also have
+        what was read of `messages` and not taken; what they have left goes on behind that.
+        """
         source = iter(messages)  # read on the caller's thread: a generator may do anything
         while chunk := list(islice(source, MESSAGES_PER_CROSSING)):
-            self._bridge.call(self._producer.send_many, chunk)
+            left = iter(chunk)
+            try:
+                self._bridge.call(self._producer.send_many, left)
+            except ProducerError as error:
+                raise error.with_untaken(left) from None
 
     def flush(self) -> None:
         """Returns when everything taken so far is stored; raises `ProducerError` with what was not."""

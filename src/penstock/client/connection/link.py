@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 import ssl
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 from weakref import WeakSet
@@ -23,7 +24,7 @@ from penstock.client.connection.call import FutureCall, expecting
 from penstock.client.connection.failure import Unreached, closed
 from penstock.client.connection.greeting import connect_and_greet
 from penstock.client_core.call import Call, Stream, unexpected
-from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping
+from penstock.client_core.link_table import Again, FinalRefusal, LinkTable, Nobody, Stopping, outlived
 from penstock.client_core.queue_sender import QueueSender
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -110,6 +111,8 @@ class Link:
         """Sends a call that makes its own request; see `start`."""
         if self._closed:
             raise closed()
+        if call.has_outlived(time.time()):
+            raise outlived()
         connection = self._connection
         request_id = self._table.enter(call, self.loop.time(), connected=connection is not None)
         if connection is not None:
@@ -311,7 +314,7 @@ class Link:
         self.welcome = welcome
         self._connection = connection
         self._look_again_in(self.timeout / 2, self._look_alive)
-        for request_id, waiting in self._table.connected():
+        for request_id, waiting in self._table.connected(time.time()):
             if isinstance(waiting, Call):
                 connection.write(_frame(request_id, waiting))
             else:
@@ -371,4 +374,5 @@ class Link:
 
 
 def _frame(request_id: int, call: Call) -> list[Buffer]:
+    call.writes(time.time())  # not the loop's time, which stands still while the computer sleeps
     return encode_frame(request_id, encode_message(call.request()), call.body)

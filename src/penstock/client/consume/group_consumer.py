@@ -15,6 +15,7 @@ from penstock.client.consume.group_messages import GroupMessages
 from penstock.client.consume.subscription import CLOSE_SECONDS
 from penstock.client.settle.delivered import Message
 from penstock.client.settle.heartbeat import Heartbeat
+from penstock.client_core.settling import GIVE_BACK
 from penstock.model.errors import PenstockError
 
 logger = logging.getLogger("penstock.client")
@@ -138,7 +139,12 @@ class GroupConsumer:
 async def _give_back(messages: Iterable[Message]) -> None:
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
-            await asyncio.gather(*(message.release() for message in messages))
+            await asyncio.gather(
+                *(
+                    message.delivery.settler.one(GIVE_BACK, message.delivery.lease, message.sequence)
+                    for message in messages
+                )
+            )
     except (PenstockError, TimeoutError) as error:
         logger.warning(
             "could not give messages back; they are redelivered when their lease ends: %(error)s",

@@ -15,6 +15,7 @@ from penstock.client.duration import Duration, milliseconds, optional_millisecon
 from penstock.client.queue import Queue
 from penstock.client.settle.delivered import DeliveredMessages
 from penstock.client_core.call import unexpected
+from penstock.client_core.settling import GIVE_BACK
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import (
@@ -160,4 +161,5 @@ class PriorityGroup:
 def _give_back(messages: GroupMessages) -> None:
     """A receive was cancelled and messages came all the same: returns them for other consumers."""
     if messages:
-        messages.release()
+        for delivery in messages.deliveries:
+            delivery.settler.together(GIVE_BACK, delivery.lease)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 
 import msgspec
 
 from penstock.client.connection.route import Route
-from penstock.client.produce.outgoing import encode_outgoing
+from penstock.client.produce.outgoing import Sendable, encode_outgoing
 from penstock.client.produce.sending import send_head, stamps_column
 from penstock.client.produce.sent import SentMessage, SentMessages
 from penstock.client.produce.stamping import StampPlan
@@ -102,3 +102,11 @@ class ProducerError(PenstockError):
             f"{messages} messages in {len(failures)} batches were not stored in {queue!r}: {first.message}",
         )
         self.failures = failures
+        self._queue = queue
+
+    def with_untaken(self, messages: Iterable[Sendable]) -> ProducerError:
+        """The same with messages that were read from what the caller gave, and not taken: nobody else knows of them."""
+        untaken = list(messages)
+        if not untaken:
+            return self
+        return ProducerError(self._queue, [*self.failures, FailedBatch(self.failures[0].error, untaken)])

@@ -104,18 +104,22 @@ class Producer(Gathering[OutgoingBatch]):
         return Ticket(batch, count - 1)
 
     async def send_many(self, messages: Iterable[Sendable]) -> None:
-        """Takes any number of messages, in order; several times quicker than `send` for each."""
+        """Takes any number of messages, in order; several times quicker than `send` for each.
+
+        Raises `ProducerError` when earlier messages failed and nobody has been told yet. Its `failures` then also have
+        what was read of `messages` and not taken; what they have left goes on behind that.
+        """
         source = iter(messages)
         while chunk := list(islice(source, self._batch_messages - len(self._open.messages))):
             if self._held:
-                await self._admission()
+                await self._admission_of(chunk)
             size = sum(map(len, chunk)) if set(map(type, chunk)) == {bytes} else None  # type: ignore[arg-type]
             if size is not None and self._open.bytes + size <= self._batch_bytes:
                 self._put_all(chunk, size)
                 continue
-            for message in chunk:
+            for place, message in enumerate(chunk):
                 if self._held:
-                    await self._admission()
+                    await self._admission_of(chunk[place:])
                 self._put(*prepared(message))
 
     async def flush(self) -> None:
@@ -150,6 +154,13 @@ class Producer(Gathering[OutgoingBatch]):
             self._hold()
             if self._open.messages:
                 self._seal()
+
+    async def _admission_of(self, messages: list[Sendable]) -> None:
+        """The same for messages that their owner does not have any more."""
+        try:
+            await self._admission()
+        except ProducerError as error:
+            raise error.with_untaken(messages) from None
 
     async def _admission(self) -> None:
         """Waits for room; raises when the producer is closed or something failed."""

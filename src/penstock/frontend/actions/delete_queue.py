@@ -24,7 +24,7 @@ def delete_queue(context: Context) -> Steps[None]:
     queue = yield from context.queues.again(context.queue, context.now_ms)
     native = queue.native_name
     try:
-        yield from ask(DeleteQueue(native), Done)
+        yield from ask(DeleteQueue(native, queue.queue_id), Done)
     finally:
         context.queues.forget(native)
     if context.compatibility == STRICT:

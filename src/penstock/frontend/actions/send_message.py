@@ -76,12 +76,18 @@ def send_message_batch(context: Context) -> Steps[SendMessageBatchResult]:
     except PenstockError as error:
         if error.code not in _ONE_ALONE:
             raise
-        for one in messages:  # the others need not suffer for it
+        for place, one in enumerate(messages):  # the others need not suffer for it
             try:
                 yield from _send(context, [one], successful)
             except PenstockError as alone:
                 if alone.code not in _ONE_ALONE:
-                    raise
+                    if not successful or alone.code is ErrorCode.QUEUE_NOT_FOUND:
+                        raise
+                    # What is sent must be told, or it is sent again. The rest would be sent behind what was refused.
+                    failed += [
+                        failed_entry(entry_id, sqs_error_of(alone)) for entry_id, _ in messages[place:]
+                    ]
+                    break
                 too_long = alone.code is ErrorCode.MESSAGE_TOO_LARGE
                 limit = queue.traits.maximum_message_size
                 why = entry_too_long(limit) if too_long else sqs_error_of(alone)

@@ -56,7 +56,8 @@ class SpecialClients:
             self.keeping = NumberKeeping(stage, hunter, Random(f"{seed} numbers"), replicas, counts)
         self.visitor: IdleVisitor | None = None
         if scenario.has_visitor:
-            self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas)
+            corrects = scenario.faults.clock_ms > 0
+            self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas, corrects_clocks=corrects)
         self.metered: MeteredCalls | None = None
         if scenario.is_metered:
             self.metered = MeteredCalls(stage, Random(f"{seed} metered"), replicas, counts)

@@ -325,6 +325,12 @@ LATEST = (
         ("QUANTUM_US", (1, 2), "a client served alone or in turns with others"),
         ("NOTED_US", (0, 2), "a turn whose time is noted or carried over"),
     ),
+    Size(
+        "backend.upkeep.idle_queues",
+        "LOOK_MS",
+        (40, 200),
+        "a step of the clock that counts as time without use or not",
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 

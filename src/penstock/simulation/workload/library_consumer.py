@@ -12,7 +12,7 @@ from random import Random
 
 from penstock.client_core.call import Unanswered
 from penstock.client_core.lease import Lease
-from penstock.client_core.settling import DELETE, GIVE_BACK, SettleAction
+from penstock.client_core.settling import DELETE, SettleAction
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import DeliveredMessage, QueueLife
@@ -222,7 +222,7 @@ class LibraryConsumer:
             self._kept.pop(random.randrange(len(self._kept)))
         if self._kept and random.random() < 0.05:
             old = random.choice(self._kept)
-            action = random.choice((DELETE, GIVE_BACK, SettleAction("extend", 1_000)))
+            action = random.choice((DELETE, SettleAction("release"), SettleAction("extend", 1_000)))
             # As a program does that has stored its receipts: it does not know what it settled before.
             lease = Lease(old.lease.token, old.lease._batches, old.lease.arrived)
             self.settling.whole(action, old, lease)

@@ -9,7 +9,7 @@ from typing import Protocol
 from penstock.client_core.call import Call
 from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
-from penstock.client_core.settling import GIVE_BACK, SettleAction
+from penstock.client_core.settling import SettleAction
 from penstock.client_core.subscribing import ConsumerTerms, PushedMessages, Subscribing
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
@@ -27,6 +27,9 @@ from penstock.wire.messages import (
     Request,
     Subscribe,
 )
+
+_GIVE_BACK = SettleAction("release")
+"""The history counts everything that was pushed as received, so what is given back here counts too."""
 
 
 class Owner(Protocol):
@@ -97,10 +100,10 @@ class LibrarySubscription(Subscribing[DeliveredMessage]):
         self._link.close_stream(self)
         leases, messages = self.left_over()
         for lease in leases:
-            self._settling.whole(GIVE_BACK, self.pushed[lease.token])
+            self._settling.whole(_GIVE_BACK, self.pushed[lease.token])
         if messages:
             pushed = self.pushed[messages[0][0].token]
-            self._settling.chosen(GIVE_BACK, pushed, [sequence for _, sequence in messages])
+            self._settling.chosen(_GIVE_BACK, pushed, [sequence for _, sequence in messages])
         for lease in self._leases:
             if any(lease is left for left in leases):
                 lease.close_runs(lease.runs())
