@@ -319,6 +319,7 @@ LATEST = (
         "long batches that leave a window with one record or with several",
     ),
     Size("queue.decisions.upkeep", "_RUNS_AT_ONCE", (1, 3), "a lease that ends in one record or in several"),
+    Size("queue.decisions.room", "FEW_GROUPS", (0, 1), "groups that make room, found by their bytes or not"),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 
