@@ -44,7 +44,7 @@ CASES = {
         30, None, [(Faults, "_be_impatient", nothing), (Link, "stall", nothing)]
     ),
     "leases-are-looked-at-early": Case(
-        1436, 3, [(MachineFaults, "pause_in_turn", nothing), (AimedHunter, "hunt_turns", nothing)]
+        1879, 3, [(MachineFaults, "pause_in_turn", nothing), (AimedHunter, "hunt_turns", nothing)]
     ),
 }
 

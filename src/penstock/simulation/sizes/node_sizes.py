@@ -331,6 +331,7 @@ LATEST = (
         (40, 200),
         "a step of the clock that counts as time without use or not",
     ),
+    Size("queue.decisions.room", "FEW_GROUPS", (0, 1), "groups that make room, found by their bytes or not"),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 

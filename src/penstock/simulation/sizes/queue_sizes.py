@@ -37,7 +37,6 @@ QUEUE = (
         _chunk,
     ),
     Size("queue.decisions.room", "ROOM_RECORDS", (1, 2), "room that one send makes, or several"),
-    Size("queue.decisions.room", "FEW_GROUPS", (0, 1), "groups that make room, found by their bytes or not"),
     Size(
         "queue.decisions.number_skips",
         "GAPS_REMEMBERED",
