@@ -129,6 +129,10 @@ class Exchanges:
         self._server.buffered_bytes -= exchange.size
         exchange.size = 0
 
+    def end(self) -> None:
+        """The connection is gone, and nothing that was under way is for it."""
+        del self._connection
+
     # -- answers ---------------------------------------------------------------------------------------------
 
     def answered(self, exchange: Exchange) -> None:
