@@ -23,6 +23,7 @@ from penstock.model.records import (
     QueueDeleted,
     QueueRemoved,
     Sent,
+    TimersEnded,
     decode_record,
 )
 from penstock.model.run_set import RunSet
@@ -127,14 +128,14 @@ class Whereabouts:
             elif isinstance(record, MoveFinished):
                 left.update(s for first, count in record.runs for s in range(first, first + count))
             state.apply(record, batch, written.position)
-            match record:
+            match record.effect if isinstance(record, TimersEnded) else record:
                 case Sent():
                     living.update(range(record.first, record.first + record.count))
                 case MoveFinished():
                     living -= left
-                case Deleted() | Expired() | Dropped():
-                    named = {s for first, count in record.runs for s in range(first, first + count)}
-                    _end(state, living, ended, named, _ENDS[type(record)], record.at_ms)
+                case Deleted() | Expired() | Dropped() as end:
+                    named = {s for first, count in end.runs for s in range(first, first + count)}
+                    _end(state, living, ended, named, _ENDS[type(end)], end.at_ms)
                 case Purged():
                     named = {number for number in living if number < record.end}
                     _end(state, living, ended, named, "purged", record.at_ms)
