@@ -330,6 +330,18 @@ LATEST = (
         ("_SWEEP_AT_LEAST", (1, 4), "marks of sent times without messages, kept or swept out"),
         ("_MARKS_AT_ONCE", (1, 3), "how many are looked at together"),
     ),
+    Size(
+        "replication.primary_secondary.node.proposing",
+        "LOOKS_AT_ONCE",
+        (1, 2),
+        "partitions that a primary looks at in one turn or in several",
+    ),
+    Size(
+        "replication.primary_secondary.node.leader.recent_entries",
+        "_GONE_AT_LEAST",
+        (0, 5),
+        "records in memory of partitions that are not led any more, left behind or swept out",
+    ),
     *sizes_of(
         "queue.ready.late_heads",
         (
