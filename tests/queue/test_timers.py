@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
-from penstock.model.runs import Run
+from penstock.model.runs import Run, normalized
 from penstock.queue.state import timers as timers_module
 from penstock.queue.state.sent_times import SentTimes
 from penstock.queue.state.timers import SlotTimers
@@ -289,3 +289,26 @@ def test_sweeping_goes_on_where_it_was_after_a_snapshot(
             timers.swept = timers.swept._replace(left=0)
             timers.sweep(lambda run: run[0] % 3 == 0)
         assert all(first % 3 == 0 for _, runs in timers for first, _ in runs)
+
+
+@given(some_timers, some.integers(1, 4), some.booleans())
+def test_a_slot_is_a_set_of_messages(
+    added: list[tuple[int, int, int]], block_runs: int, captured: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timers_module, "_BLOCK_RUNS", block_runs)
+        timers = SlotTimers()
+        wanted: dict[int, list[Run]] = {}
+        for number, (due_ms, first, count) in enumerate(added):
+            if captured and number % 7 == 0:
+                timers.capture = None
+                before = [(slot, runs[:]) for slot, runs in timers]
+                images = timers.begin_capture().images()
+            timers.add(due_ms, (first, count))
+            wanted.setdefault(-(-due_ms // TIMER_SLOT_MS) * TIMER_SLOT_MS, []).append((first, count))
+            if captured and number % 7 == 6:
+                found: dict[int, list[Run]] = {}
+                for row in (row for rows in images for row in rows):
+                    found.setdefault(row.slot, []).extend(row.part(0, row.length))
+                assert found == dict(before)
+        assert dict(timers) == {slot: normalized(runs) for slot, runs in wanted.items()}

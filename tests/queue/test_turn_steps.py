@@ -21,7 +21,7 @@ from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
 from penstock.queue.state.sent_times import SentTimes
-from penstock.queue.state.timers import Swept
+from penstock.queue.state.timers import SlotTimers, Swept
 from tests.queue import large_states, recount
 from tests.queue.large_states import BATCH, HOUR_MS, START_MS, Maker
 
@@ -368,3 +368,15 @@ def test_stamps_of_batches_are_swept_in_steps(living: bool) -> None:
     if not living:
         assert len(maker.partition.late_heads.columns()[0]) <= 1_500
         assert len(maker.partition.late_heads.ahead) <= 1_500
+
+
+def test_a_timer_among_many_is_put_in_its_place() -> None:
+    """Messages that are released in any order to come back at one moment."""
+    timers = SlotTimers()
+    for number in range(MANY):
+        timers.add(10, (4 * number, 1))
+    for number in range(0, MANY, 97):
+        with steps() as counted:
+            timers.add(10, (4 * number + 2, 1))
+        assert counted[0] <= 100
+    assert sum(len(runs) for _, runs in timers) == MANY + len(range(0, MANY, 97))

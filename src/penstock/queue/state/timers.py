@@ -1,13 +1,12 @@
 """Timers over runs of messages, in slots: a slot is one entry however many messages end in it.
 
 Times are rounded up to the slot, so nothing fires early, and at most a slot late. Asking what is due changes
-nothing that a snapshot holds: only records do, so that every replica keeps the same timers. Where much is due, records end
-one part after the other.
+nothing that a snapshot holds: only records do, so that every replica keeps the same timers.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
@@ -29,7 +28,6 @@ _MESSAGES_LIKE_A_RUN = 4
 _PAGES = 4_096
 
 Alive = Callable[[Run], bool]
-Pages = dict[int, dict[int, Runs]]
 Full = dict[int, list[Runs]]
 
 
@@ -77,11 +75,12 @@ class SlotTimers:
 
     def __init__(self, swept: Swept | None = None) -> None:
         self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
-        self._pages: Pages = {}
+        self._pages: dict[int, dict[int, Runs]] = {}
         """By slot, in pages. Neighbouring slots share a page, and so do slots that are far from each other: there are never so many pages
-        that it would take long to list them. The runs of a slot are sorted and disjoint. Of a list of runs only the last one ever changes in its place."""
+        that it would take long to list them. The runs of a slot are sorted and disjoint. During a capture only the last one of a list ever
+        changes in its place."""
         self._full: Full = {}
-        """Of slots with many runs: those before the ones in the page, in lists that are replaced, never changed."""
+        """Of slots with many runs: those before the ones in the page, in lists."""
         self._count = 0
         self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
         self._left, *self._place = swept or Swept()
@@ -114,10 +113,36 @@ class SlotTimers:
             if len(runs) >= 2 * _BLOCK_RUNS:
                 self._put(slot, [*self._full.get(slot, ()), runs])
         else:
-            self._put(slot, _with(self._blocks(slot), run))
+            self._insert(slot, runs, run)
         if slot in self._passed:
             self._passed_runs -= self._passed.pop(slot)
             self._next.push(slot)
+
+    def _insert(self, slot: int, last: Runs, run: Run) -> None:
+        """Puts a run among others, and joins it with those that it touches; `last`: the list in the page."""
+        full = self._full.get(slot, [])
+        place = len(full) if last[0][0] <= run[0] else max(0, bisect_right(full, run[0], key=_first) - 1)
+        block = full[place] if place < len(full) else last
+        first, end = run[0], sum(run)
+        following = (full[place + 1] if place + 1 < len(full) else last) if place < len(full) else None
+        if following is not None and following[0][0] <= end:
+            self._put(slot, [normalized([run, *chain.from_iterable(self._blocks(slot))])])  # rare
+            return
+        low = bisect_left(block, (first, 0))
+        if low and sum(block[low - 1]) >= first:
+            low -= 1
+        high = bisect_left(block, (end + 1, 0), lo=low)
+        if high > low:
+            first, end = min(first, block[low][0]), max(end, sum(block[high - 1]))
+        if self.capture is not None:  # which may have the list
+            block = block[:]
+            if place < len(full):
+                full[place] = block
+            else:
+                self._pages[self._key(slot)][slot] = block
+        block[low:high] = [(first, end - first)]
+        if len(block) >= 2 * _BLOCK_RUNS:
+            self._put(slot, self._blocks(slot))
 
     def _is_next(self, slot: int) -> bool:
         """Whether a slot is there that nobody has looked at."""
@@ -339,9 +364,7 @@ class SlotTimers:
                 page[slot] = []
                 self._count += 1
                 self._next.load(slot)
-                self._put(
-                    slot, [normalized(runs)]
-                )  # versions before this one kept them in the order of adding
+                self._put(slot, [normalized(runs)])  # earlier versions kept them in another order
             elif sum(page[slot][-1]) < runs[0][0]:
                 self._put(slot, [*self._blocks(slot), normalized(runs)])
             else:
@@ -358,13 +381,6 @@ def _rows(full: Full, page: dict[int, Runs]) -> list[SlotRow]:
 
 def _first(block: Runs) -> int:
     return block[0][0]
-
-
-def _with(blocks: list[Runs], run: Run) -> list[Runs]:
-    """The lists with one more run among them."""
-    low = max(0, bisect_left(blocks, run[0], key=_first) - 1)
-    high = max(low + 1, bisect_left(blocks, sum(run) + 1, key=_first))
-    return [*blocks[:low], normalized([*chain.from_iterable(blocks[low:high]), run]), *blocks[high:]]
 
 
 def _split(blocks: list[Runs], end: int) -> tuple[Runs, list[Runs]]:
