@@ -13,6 +13,7 @@ from penstock.backend.node.decoding import queue_of
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.receive import browsing, group_receiving, traffic
+from penstock.backend.receive.settlements import Settlements
 from penstock.backend.send import id_handler, sends
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire import messages
@@ -28,6 +29,7 @@ class RequestHandlers:
         environment: Environment,
         log_reads: LogReads,
         clock_handler: ClockHandler,
+        settlements: Settlements,
         connections: dict[int, bool],
         node: str,
         started_ms: int,
@@ -36,6 +38,7 @@ class RequestHandlers:
         self._environment = environment
         self._log_reads = log_reads
         self._clock_handler = clock_handler
+        self._settlements = settlements
         self._connections = connections
         """Open connections, and whether each has said hello."""
         self._node = node
@@ -55,7 +58,8 @@ class RequestHandlers:
         about: int | list[int] = queue_of(request)
         match request:
             case messages.Delete() | messages.Release() | messages.Extend():
-                answer, about = traffic.settle(parts, request, now_ms)
+                self._settlements.begin(connection, request_id, request, now_ms)
+                return
             case messages.Receive():
                 traffic.receive(parts, connection, request_id, request, now_ms)
                 return

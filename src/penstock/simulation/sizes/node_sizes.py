@@ -342,6 +342,12 @@ LATEST = (
         (0, 5),
         "records in memory of partitions that are not led any more, left behind or swept out",
     ),
+    Size(
+        "backend.receive.settlements",
+        "RECEIPTS_AT_ONCE",
+        (1, 2),
+        "receipts of one request looked at in one turn or in several",
+    ),
     *sizes_of(
         "queue.ready.late_heads",
         (
