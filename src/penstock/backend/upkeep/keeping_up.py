@@ -14,7 +14,13 @@ _RETRY_MS = 100
 
 
 def keep_up(parts: NodeParts, times: UpkeepTimes, partition: Partition, now_ms: int) -> None:
-    """Does what is due by now; if the journal has no room for it, later."""
+    """Does what is due by now; if the journal has no room for it, or too much waits for the disk, later.
+
+    What is due may be millions of messages, of which each turn does a part: the disk has to keep up with that.
+    """
+    if parts.congested():
+        times.ask(partition.partition_id, now_ms + _RETRY_MS)
+        return
     parts.timed.add(partition.partition_id)
     if partition.partition_id in parts.catalogue.deleting:
         return
