@@ -11,6 +11,7 @@ from penstock.backend.receive.waiting import Waiter, WaitingRoom
 from penstock.backend.upkeep.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.errors import PenstockError
+from penstock.queue.decisions import upkeep
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages
 from penstock.wire.frames import Frame
@@ -143,3 +144,25 @@ def test_a_receiver_that_left_a_queue_found_damaged_does_not_stop_the_node() -> 
 
 def _damage() -> DamagedEntryError:
     return DamagedEntryError("segment", 0, "planted")
+
+
+def test_what_ends_by_time_waits_while_too_much_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn ends a part of what is due, also while one flush takes very long."""
+    monkeypatch.setattr(upkeep, "_TIMERS_AT_ONCE", 1)
+    harness = NodeHarness()
+    queue_id = harness.create("orders")
+    count = 500
+    harness.send(queue_id, [b"x"] * count, ttls_ms=[1_000 * (place % 2) for place in range(count)])
+    node, store = harness.node, harness.node._store
+    node._parts.max_unflushed_bytes = 4_096
+    harness.now_ms += 1_000
+    for _ in range(2 * count):  # turns in which the flush has not ended
+        wakeup_ms = node.next_wakeup_ms()
+        assert wakeup_ms is not None
+        harness.now_ms = max(harness.now_ms, wakeup_ms) + 1
+        node.tick(harness.now_ms)
+    assert 4_096 <= store.unflushed_bytes <= 4_096 + 200
+    assert node.catalogue.partitions[queue_id].table.messages > count // 2
+    harness.turn()
+    harness.advance(5_000)
+    assert node.catalogue.partitions[queue_id].table.messages == count // 2

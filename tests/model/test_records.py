@@ -30,6 +30,7 @@ EXAMPLES: list[Record] = [
     records.Dropped(RUNS, 10),
     records.MoveStarted(RUNS, "dead", "overflow", 10),
     records.SpentMoved(1, RUNS, "released", 10, "dead", "ValueError"),
+    records.TimersEnded("ttl", RUNS, 20, 7, 10, "dead"),
     records.MoveFinished(RUNS, 10),
     records.MoveAbandoned(RUNS, 10),
     records.OriginsForgotten(7, RUNS, 10),

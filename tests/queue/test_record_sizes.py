@@ -186,6 +186,7 @@ LARGEST: list[Record] = [
     records.Dropped(ANY, AT_MS),
     records.MoveStarted(ANY, NAME, "queue-deleted", AT_MS, LATENESS),
     records.SpentMoved(BIG, RECEIVED, "lease-ended", AT_MS, NAME, WORD * limits.RELEASE_ERROR_CHARACTERS),
+    records.TimersEnded("delay", RECEIVED, AT_MS, BIG, AT_MS, NAME),
     records.MoveFinished(ANY, AT_MS),
     records.MoveAbandoned(ANY, AT_MS),
     records.OriginsForgotten(BIG, ANY, AT_MS),

@@ -20,6 +20,8 @@ from penstock.queue.decisions.budget import Budget
 from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
+from penstock.queue.state.sent_times import SentTimes
+from penstock.queue.state.timers import SlotTimers, Swept
 from tests.queue import large_states, recount
 from tests.queue.large_states import BATCH, HOUR_MS, START_MS, Maker
 
@@ -164,7 +166,7 @@ def test_timers_are_swept_page_by_page(late_ms: int) -> None:
     most = []
     for rows in (FEW, MANY):
         partition = large_states.distant_timers(rows)
-        partition.expiries.swept = (0, 0)
+        partition.expiries.swept = Swept()
         counts = []
         for _ in range(40):
             batch = encode([b"x"] * 200, ttls_ms=[HOUR_MS + 7_919 * place for place in range(200)])
@@ -184,15 +186,15 @@ def test_a_slot_with_many_timers_is_swept_in_parts() -> None:
         Dropped(partition.table.runs_in(states.RUNS_LIVING, 1, partition.table.next, 2 * MANY), START_MS)
     )
     for slot in range(512):  # so that there are enough slots to sweep at all
-        partition.expiries.add(slot * 10, (10**9, 1))
+        partition.expiries.add(slot * 10, (slot, 1))
     before, turns = sum(len(runs) for _, runs in partition.expiries), 0
-    while sum(len(runs) for _, runs in partition.expiries) > 10 and turns < 2_000:
-        partition.expiries.swept = (0, partition.expiries.swept[1])
+    while any(slot > START_MS for slot, _ in partition.expiries) and turns < 2_000:
+        partition.expiries.swept = partition.expiries.swept._replace(left=0)
         for slot in range(512):
-            partition.expiries.add(slot * 10, (10**9, 1))
+            partition.expiries.add(slot * 10, (slot, 1))
         with steps() as counted:
-            partition.expiries.sweep(partition.table.is_alive, turns)
-        assert counted[0] <= 40 * 4 * BATCH
+            partition.expiries.sweep(partition.table.is_alive)
+        assert counted[0] <= 50 * BATCH
         turns += 1
     assert before > MANY
     assert turns < 2_000
@@ -292,3 +294,89 @@ def test_leases_that_end_together_come_back_in_steps() -> None:
         turns += 1
     assert turns == 6
     assert not list(partition.leases)
+
+
+@pytest.mark.parametrize("kind", ["delays_ms", "ttls_ms"])
+def test_timers_that_end_together_end_in_steps(kind: str) -> None:
+    maker = Maker()
+    for _ in range(10):
+        times = [HOUR_MS if place % 2 else 0 for place in range(BATCH)]
+        maker.send(encode([b"x"] * BATCH, **{kind: times}))  # type: ignore[arg-type]  # one of two columns
+    decide = upkeep.end_delays if kind == "delays_ms" else upkeep.expire
+    turns, written = 0, 1
+    while written:
+        with steps() as counted:
+            written = write(maker.partition, decide(maker.partition, START_MS + HOUR_MS))
+        assert counted[0] <= 350_000
+        turns += 1
+    assert turns == 4
+
+
+def test_timers_of_what_is_gone_are_passed_over_in_steps() -> None:
+    partition = large_states.one_slot(MANY)
+    gone = partition.table.runs_in(states.RUNS_LIVING, 1, partition.table.next, 2 * MANY)
+    partition.apply(Dropped(gone, START_MS))
+    written = 1
+    while written:
+        with steps() as counted:
+            written = write(partition, upkeep.expire(partition, START_MS + HOUR_MS))
+        assert counted[0] <= 150_000
+    assert sum(len(runs) for _, runs in partition.expiries) <= 2_000
+    assert partition.expiries.next_ms() is None
+
+
+def test_scattered_messages_leave_with_their_retention_in_steps() -> None:
+    partition = large_states.scattered(MANY)
+    partition.apply(Released(10**9, [], "released", START_MS, START_MS))
+    turns, written = 0, 1
+    while written:
+        with steps() as counted:
+            now_ms = START_MS + partition.settings.retention_ms + HOUR_MS
+            written = write(partition, upkeep.retain(partition, now_ms))
+        assert counted[0] <= 250_000
+        turns += 1
+    assert turns == MANY // 2 // 2_000 + 1
+
+
+@pytest.mark.parametrize("living", [True, False])
+def test_times_of_sending_are_swept_in_steps(living: bool) -> None:
+    times = SentTimes()
+    most = 0
+    for number in range(MANY):
+        times.add(100 * number, 1 + number)
+        with steps() as counted:
+            times.sweep(lambda run, number=number: living or run[0] == 1 or run[0] > number - 100)  # type: ignore[misc]
+        most = max(most, counted[0])
+    assert most <= 250
+    assert living or len(times.columns()[0]) <= 1_000
+
+
+@pytest.mark.parametrize("living", [True, False])
+def test_stamps_of_batches_are_swept_in_steps(living: bool) -> None:
+    maker = Maker()
+    batch, most = encode([b"x"]), 0
+    for number in range(4_000):
+        with steps() as counted:
+            first = maker.send(
+                batch, stamp_us=START_MS * 1_000 + number, process=7, counter=number, late=number % 2
+            )
+        most = max(most, counted[0])
+        if not living:
+            maker.apply(Dropped([(first, 1)], START_MS))
+    assert most <= 20_000
+    assert maker.partition.late_heads is not None
+    if not living:
+        assert len(maker.partition.late_heads.columns()[0]) <= 1_500
+        assert len(maker.partition.late_heads.ahead) <= 1_500
+
+
+def test_a_timer_among_many_is_put_in_its_place() -> None:
+    """Messages that are released in any order to come back at one moment."""
+    timers = SlotTimers()
+    for number in range(MANY):
+        timers.add(10, (4 * number, 1))
+    for number in range(0, MANY, 97):
+        with steps() as counted:
+            timers.add(10, (4 * number + 2, 1))
+        assert counted[0] <= 100
+    assert sum(len(runs) for _, runs in timers) == MANY + len(range(0, MANY, 97))

@@ -12,18 +12,22 @@ from typing import Literal
 import msgspec
 
 from penstock.model.document import DocumentReader
+from penstock.model.log_records import GroupChanged as GroupChanged
+from penstock.model.log_records import GroupRemoved as GroupRemoved
+from penstock.model.log_records import LogCut as LogCut
+from penstock.model.log_records import OffsetCommitted as OffsetCommitted
 from penstock.model.origin import Lateness, Origin, Reason
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 
 CATALOGUE = 0
 """The partition number of the node's own catalogue of queues."""
-NUMBERS_SKIPPED, SPENT_MOVED = 1, 2
-KINDS = 2
+NUMBERS_SKIPPED, SPENT_MOVED, TIMERS_ENDED = 1, 2, 3
+KINDS = 3
 """Rises with a kind of record that earlier versions cannot read. A node says in its entry which number it knows, and a primary writes
 such a kind only where all living replicas know it: replicas of the version before would follow no further.
 
-1: `NumbersSkipped`, `DuplicatesSent`. 2: `SpentMoved`."""
+1: `NumbersSkipped`, `DuplicatesSent`. 2: `SpentMoved`. 3: `TimersEnded`."""
 
 ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
 """`unreceived`: no consumer ever saw the messages, and the receive that leased them does not count."""
@@ -153,6 +157,33 @@ class SpentMoved(msgspec.Struct, frozen=True, array_like=True, tag=33):
         return MoveStarted(self.runs, self.target, "max-receives", self.at_ms)
 
 
+class TimersEnded(msgspec.Struct, frozen=True, array_like=True, tag=34):
+    """A part of the timers that are due is over: all of slots before `slot_ms`, and in that slot those of messages before `end`.
+
+    `Matured`, `Expired` and `MoveStarted` end all that are due. Where that is too much for one turn, several of these end one
+    part after the other. The part is named by times and numbers, so that it is the same on every replica, whatever timers of messages
+    that are gone it still has.
+    """
+
+    timers: Literal["delay", "ttl"]
+    runs: Runs
+    """Those messages whose delay or time to live is over by that."""
+    slot_ms: int
+    end: int
+    at_ms: int
+    target: str = ""
+    """Where messages go whose time to live is over; empty: they are gone."""
+
+    @property
+    def effect(self) -> Matured | Expired | MoveStarted:
+        """What becomes of the messages."""
+        if self.timers == "delay":
+            return Matured(self.runs, self.at_ms)
+        if self.target:
+            return MoveStarted(self.runs, self.target, "expired", self.at_ms)
+        return Expired(self.runs, "ttl", self.at_ms)
+
+
 class MoveFinished(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """The target has the messages on disk: they are gone from here."""
 
@@ -224,37 +255,6 @@ class Closed(msgspec.Struct, frozen=True, array_like=True, tag=16):
     at_ms: int
 
 
-class LogCut(msgspec.Struct, frozen=True, array_like=True, tag=17):
-    """The retained log begins at `end` now."""
-
-    end: int
-    reason: Literal["age", "bytes"]
-    at_ms: int
-
-
-class OffsetCommitted(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """A consumer group continues at `offset`: it has finished with everything before."""
-
-    group: str
-    offset: int
-    at_ms: int
-
-
-class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
-    """A consumer group has these members, in the order of joining; assignments follow from that."""
-
-    group: str
-    generation: int
-    members: list[str]
-    at_ms: int
-    leases_ms: list[int] = []
-    """The duration of each member's lease, for when it must begin again."""
-    ordinal: int = 0
-    """Which partition of its queue this is,"""
-    partitions: int = 1
-    """of how many: the shares of all of them follow from the members in the same way."""
-
-
 class MessagesLost(msgspec.Struct, frozen=True, array_like=True, tag=30):
     """With `async`: messages that an earlier primary may have acknowledged were lost in a failover."""
 
@@ -278,13 +278,6 @@ class IdsBarred(msgspec.Struct, frozen=True, array_like=True, tag=29):
     ids: list[bytes]
     versions: list[int]
     until_ms: int
-    at_ms: int
-
-
-class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
-    """The group and its offset are removed."""
-
-    group: str
     at_ms: int
 
 
@@ -361,6 +354,7 @@ QueueRecord = (
     | Dropped
     | MoveStarted
     | SpentMoved
+    | TimersEnded
     | MoveFinished
     | MoveAbandoned
     | OriginsForgotten

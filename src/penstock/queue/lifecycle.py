@@ -129,6 +129,8 @@ class Lifecycle:
             case records.SpentMoved():
                 self._observe(partition, record.released, None)
                 self._observe(partition, record.started, None)
+            case records.TimersEnded():
+                self._observe(partition, record.effect, None)
             case records.MoveFinished(runs, at_ms):
                 self._moved(partition, runs, at_ms, Change.MOVE_FINISHED)
             case records.MoveAbandoned(runs, at_ms):

@@ -77,8 +77,10 @@ class MessageView:
             for chunk, start, stop in self.living(first, first + count)
         )
 
-    def runs_in(self, pattern: re.Pattern[bytes], first: int, end: int, most: int) -> Runs:
-        """Up to `most` messages in the states of the pattern, lowest first, as runs."""
+    def runs_in(
+        self, pattern: re.Pattern[bytes], first: int, end: int, most: int, most_runs: int = 1 << 64
+    ) -> Runs:
+        """Up to `most` messages in the states of the pattern, lowest first, as runs; of these up to `most_runs`."""
         runs: Runs = []
         for chunk, start, stop in self.living(first, end):
             base = chunk.number << CHUNK_BITS
@@ -87,8 +89,10 @@ class MessageView:
                 low = base + match.start()
                 if runs and runs[-1][0] + runs[-1][1] == low:
                     runs[-1] = (runs[-1][0], runs[-1][1] + count)
-                else:
+                elif len(runs) < most_runs:
                     runs.append((low, count))
+                else:
+                    return runs
                 most -= count
                 if not most:
                     return runs

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from penstock.model import limits, records
+from penstock.model import records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, Batch
 from penstock.model.epoch_numbers import of_record
 from penstock.model.number_gaps import NumberGaps
 from penstock.model.run_set import RunSet
-from penstock.model.runs import Runs, count_of, difference, normalized
+from penstock.model.runs import Runs, count_of, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
 from penstock.queue.decisions.number_skips import leave_out
@@ -31,9 +31,11 @@ from penstock.queue.state.leases import LeaseTable
 from penstock.queue.state.outgoing_moves import OutgoingMoves
 from penstock.queue.state.producers import ProducerTable
 from penstock.queue.state.purging import goes_at_once, purge_all
+from penstock.queue.state.sent_times import SentTimes
 from penstock.queue.state.state_column import begin_times_to_live, state_column
 from penstock.queue.state.table import MessageTable
-from penstock.queue.state.timers import SentTimes, SlotTimers
+from penstock.queue.state.timers import SlotTimers
+from penstock.queue.state.timers_over import end_delays, end_times_to_live, expire_soon
 from penstock.queue.state.totals import Totals
 from penstock.replication.primary_secondary.core.epochs import EpochHistory
 
@@ -129,30 +131,28 @@ class Partition:
                 self.leases.resume(record.lease, record.runs, record.at_ms, record.until_ms)
                 self.attempts.forget_lease(record.lease)
             case records.Matured():
-                due = self.delays.take_due(record.at_ms)
                 self._ready(record.runs)
-                if len(record.runs) >= limits.RUNS_PER_RECORD:  # no room in the record for the others
-                    for run in self.table.among(states.RUNS_IN[states.DELAYED], due):
-                        self.delays.add(record.at_ms - limits.TIMER_SLOT_MS, run)  # a slot that is over
+                end_delays(self, record)
             case records.Expired():
                 if record.reason == "ttl":
-                    self._times_to_live_over(record.runs, record.at_ms)
-                self._leave_leases(record.runs)
-                if self.moves:  # messages that were moving to a dead-letter queue that no longer exists
-                    self._end_moves(record.runs)
-                self.totals.expired += self._end(record.runs)
+                    end_times_to_live(self, record.runs, self.expiries.take_due(record.at_ms), record.at_ms)
+                self._expired(record.runs)
             case records.Dropped():
                 self.totals.dropped += self._end(record.runs)
             case records.MoveStarted():
+                if record.reason == "expired":
+                    end_times_to_live(self, record.runs, self.expiries.take_due(record.at_ms), record.at_ms)
                 self._move_started(record)
             case records.SpentMoved():
                 self._released(record.released)
                 self._move_started(record.started)
+            case records.TimersEnded():
+                self._timers_ended(record)
             case records.MoveFinished():
                 self.totals.dead_lettered += self._end_moves(record.runs)
                 self._end(record.runs)
             case records.MoveAbandoned():
-                self._expire_soon(self.overdue.among(normalized(record.runs)), record.at_ms)
+                expire_soon(self, self.overdue.among(normalized(record.runs)), record.at_ms)
                 self._end_moves(record.runs)
                 self._ready(record.runs)
                 self.sent_times.look_again()
@@ -239,10 +239,10 @@ class Partition:
         self.table.append(state_bytes, batch.message_sizes(), batch.message_bytes(), position, groups)
         if not moved_in:
             if delay_ms or columns & DELAYS:
-                self.delays.sweep(self.table.is_alive, self.index)
+                self.delays.sweep(self.table.is_alive)
             if record.ttl_ms or columns & TTLS:
                 begin_times_to_live(record, batch, self.expiries)
-                self.expiries.sweep(self.table.is_alive, self.index)
+                self.expiries.sweep(self.table.is_alive)
         self._remember(record, batch)
         if sorting is not None:
             sorting.insert(record, batch)
@@ -311,7 +311,7 @@ class Partition:
             self.table.move(record.runs, states.DELAYED)
             for run in record.runs:
                 self.delays.add(record.ready_ms, run)
-            self.delays.sweep(self.table.is_alive, self.index)
+            self.delays.sweep(self.table.is_alive)
             if self.settings.strict and not self.settings.fifo:
                 for run in record.runs:  # messages that came back earlier waited for these
                     self.order.add(run)
@@ -319,31 +319,34 @@ class Partition:
             self._ready(record.runs)
 
     def _move_started(self, record: records.MoveStarted) -> None:
-        if record.reason == "expired":
-            self._times_to_live_over(record.runs, record.at_ms)
         self._leave_leases(record.runs)
         self.table.move(record.runs, states.MOVING)
         self.moves.start((record.target, record.reason), record.runs)
         if self.sorting is not None and record.late is not None:
             self.sorting.late_moving(record.runs, record.late)
 
+    def _timers_ended(self, record: records.TimersEnded) -> None:
+        if record.timers == "delay":
+            self.delays.take_before(record.slot_ms, record.end)
+            self._ready(record.runs)
+            return
+        taken = self.expiries.take_before(record.slot_ms, record.end)
+        end_times_to_live(self, record.runs, taken, record.at_ms)
+        if record.target and record.runs:
+            self._move_started(records.MoveStarted(record.runs, record.target, "expired", record.at_ms))
+        else:
+            self._expired(record.runs)
+
+    def _expired(self, runs: Runs) -> None:
+        self._leave_leases(runs)
+        if self.moves:  # what was on its way to a dead-letter queue that is gone
+            self._end_moves(runs)
+        self.totals.expired += self._end(runs)
+
     def _ready(self, runs: Runs) -> None:
         self.table.move(runs, states.READY)
         for run in runs:
             self.order.add(run)
-
-    def _times_to_live_over(self, runs: Runs, at_ms: int) -> None:
-        """The timers that made the messages of the runs expire are over, and so are all others due by then."""
-        due = self.table.among(states.RUNS_LIVING, self.expiries.take_due(at_ms))
-        others = difference(due, runs)
-        if others:
-            moving = self.table.among(states.RUNS_IN[states.MOVING], others)
-            self.overdue.add(normalized(moving))
-            self._expire_soon(difference(others, moving), at_ms)
-
-    def _expire_soon(self, runs: Runs, at_ms: int) -> None:
-        for run in runs:
-            self.expiries.add(at_ms - limits.TIMER_SLOT_MS, run)  # a slot that is over
 
     def _leave_leases(self, runs: Runs) -> None:
         """Takes messages that end for another reason out of the leases that hold them."""

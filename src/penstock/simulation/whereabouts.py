@@ -23,6 +23,7 @@ from penstock.model.records import (
     QueueDeleted,
     QueueRemoved,
     Sent,
+    TimersEnded,
     decode_record,
 )
 from penstock.model.run_set import RunSet
@@ -127,17 +128,18 @@ class Whereabouts:
             elif isinstance(record, MoveFinished):
                 left.update(s for first, count in record.runs for s in range(first, first + count))
             state.apply(record, batch, written.position)
-            match record:
+            outcome = record.effect if isinstance(record, TimersEnded) else record
+            match outcome:
                 case Sent():
-                    living.update(range(record.first, record.first + record.count))
+                    living.update(range(outcome.first, outcome.first + outcome.count))
                 case MoveFinished():
                     living -= left
                 case Deleted() | Expired() | Dropped():
-                    named = {s for first, count in record.runs for s in range(first, first + count)}
-                    _end(state, living, ended, named, _ENDS[type(record)], record.at_ms)
+                    named = {s for first, count in outcome.runs for s in range(first, first + count)}
+                    _end(state, living, ended, named, _ENDS[type(outcome)], outcome.at_ms)
                 case Purged():
-                    named = {number for number in living if number < record.end}
-                    _end(state, living, ended, named, "purged", record.at_ms)
+                    named = {number for number in living if number < outcome.end}
+                    _end(state, living, ended, named, "purged", outcome.at_ms)
                 case _:
                     pass
         return _Replayed(log, state, left, living, ended)

@@ -19,6 +19,7 @@ from penstock.backend.node.parts import GrantedDelivery, GrantedGroup, NodeParts
 from penstock.backend.node.request_handlers import RequestHandlers, queue_of
 from penstock.backend.receive import group_receiving, traffic
 from penstock.backend.receive.bodies import ColdReadError
+from penstock.backend.receive.settlements import Settlements
 from penstock.backend.send import sends
 from penstock.backend.upkeep import idle_expiry
 from penstock.backend.upkeep.checkpoints import Checkpointer
@@ -68,11 +69,14 @@ class Node:
             environment.clock, environment.clock_source, environment.clock_drift_ppm, environment.process
         )
         self._connections = self._parts.connections
+        self._settlements = Settlements(self._parts)
+        """Long requests about receipts that are not done."""
         self._handlers = RequestHandlers(
             self._parts,
             environment,
             self._log_reads,
             self._clock_handler,
+            self._settlements,
             self._connections,
             store.identity.node,
             now_ms,
@@ -105,6 +109,7 @@ class Node:
     def disconnected(self, connection: int, now_ms: int) -> None:
         """A client is gone."""
         self._parts.now_ms = now_ms
+        self._settlements.finish(connection, now_ms)
         self._connections.pop(connection, None)
         self._parts.behind.discard(connection)
         self._parts.clients.pop(connection, None)
@@ -131,6 +136,8 @@ class Node:
         due_ms = self._upkeep.next_ms()
         if due_ms is not None and due_ms <= now_ms:
             self.tick(now_ms)  # no request may see what should have ended by now
+        if self._settlements:
+            self._settlements.finish(connection, now_ms)
         try:
             request = request_of(frame)
             if self._parts.idle:
@@ -199,6 +206,7 @@ class Node:
         """Ends the turn: serves waiting receivers, continues moves, and hands out everything appended to be written."""
         self._serve_waiting()
         self._log_reads.serve_waiting(self._parts.now_ms)
+        self._settlements.go_on(self._parts.now_ms)
         self._move()
         self._model.end_turn(self._parts.now_ms)
         if not self._store.unflushed_bytes:
@@ -319,7 +327,7 @@ class Node:
     def has_more(self) -> bool:
         """Whether another turn is wanted though nothing arrives."""
         parts = self._parts
-        if parts.movers or parts.waiting.awake or parts.readers.awake:
+        if parts.movers or parts.waiting.awake or parts.readers.awake or self._settlements:
             return True
         return bool(parts.captures or parts.freeing) or self._checkpointer.has_more or self._model.has_more()
 

@@ -12,6 +12,7 @@ from penstock.backend.node.clock_handler import ClockHandler
 from penstock.backend.node.environment import Environment
 from penstock.backend.node.parts import NodeParts
 from penstock.backend.receive import browsing, group_receiving, traffic
+from penstock.backend.receive.settlements import Settlements
 from penstock.backend.send import sends
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.queue.state import id_claims
@@ -29,6 +30,7 @@ class RequestHandlers:
         environment: Environment,
         log_reads: LogReads,
         clock_handler: ClockHandler,
+        settlements: Settlements,
         connections: dict[int, bool],
         node: str,
         started_ms: int,
@@ -37,6 +39,7 @@ class RequestHandlers:
         self._environment = environment
         self._log_reads = log_reads
         self._clock_handler = clock_handler
+        self._settlements = settlements
         self._connections = connections
         """Open connections, and whether each has sent its hello."""
         self._node = node
@@ -56,7 +59,8 @@ class RequestHandlers:
         about: int | list[int] = queue_of(request)
         match request:
             case messages.Delete() | messages.Release() | messages.Extend():
-                answer, about = traffic.settle(parts, request, now_ms)
+                self._settlements.begin(connection, request_id, request, now_ms)
+                return
             case messages.Receive():
                 traffic.receive(parts, connection, request_id, request, now_ms)
                 return

@@ -10,24 +10,17 @@ from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of, intersection
 from penstock.queue.decisions import receive as receiving
-from penstock.queue.decisions import settle as settling
-from penstock.queue.decisions.decision import Decision, Granted, Outcome
+from penstock.queue.decisions.decision import Granted
 from penstock.queue.partition import Partition
 from penstock.queue.state import states
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire.messages import (
     AddCredit,
-    Delete,
     Delivery,
     Done,
-    Extend,
     Failed,
     GroupDelivery,
-    Receipt,
-    ReceiptOutcome,
     Receive,
-    Release,
-    Settled,
     Subscribe,
     Unsubscribe,
 )
@@ -264,66 +257,6 @@ def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -
             parts.waiting.enter(waiter)
         except PenstockError as error:
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
-
-
-def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> tuple[Settled, list[int]]:
-    """Does to each receipt's messages what is asked, as far as the receipt still holds them; returns the queues too."""
-    if len(request.receipts) > limits.RECEIPTS_PER_REQUEST:
-        raise PenstockError(
-            ErrorCode.BAD_REQUEST, f"more than {limits.RECEIPTS_PER_REQUEST} receipts in a request"
-        )
-    if isinstance(request, Release) and not 0 <= request.delay_ms <= limits.RETENTION_MS_MAX:
-        raise PenstockError(ErrorCode.BAD_REQUEST, f"delay_ms must be 0 to {limits.RETENTION_MS_MAX}")
-    if isinstance(request, Release) and len(request.error) > limits.RELEASE_ERROR_CHARACTERS:
-        raise PenstockError(
-            ErrorCode.BAD_REQUEST, f"an error has at most {limits.RELEASE_ERROR_CHARACTERS} characters"
-        )
-    if isinstance(request, Extend):
-        check_counts(1, request.visibility_timeout_ms)
-    opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
-    for _, partition_id, _ in opened:
-        if parts.catalogue.is_closed(partition_id):
-            parts.catalogue.usable(partition_id)
-    outcomes = []
-    for receipt, partition_id, lease in opened:
-        parts.idle.used(partition_id, now_ms)
-        partition = parts.catalogue.partitions.get(partition_id)
-        if partition is None or partition_id in parts.catalogue.deleting:
-            outcomes.append(ReceiptOutcome(0, count_of(settling.checked(receipt.runs)), []))
-            continue
-        outcome = parts.carry_out(partition, _decide(parts, partition, request, lease, receipt, now_ms))
-        outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
-    return Settled(outcomes), [partition_id for _, partition_id, _ in opened]
-
-
-def _decide(
-    parts: NodeParts,
-    partition: Partition,
-    request: Delete | Release | Extend,
-    lease: int,
-    receipt: Receipt,
-    now_ms: int,
-) -> Decision[Outcome]:
-    match request:
-        case Delete():
-            return settling.delete(partition, lease, receipt.runs, now_ms, receipt.received)
-        case Release():
-            may_move = parts.may_move(partition)
-            return settling.release(
-                partition,
-                lease,
-                receipt.runs,
-                request.delay_ms,
-                now_ms,
-                receipt.received,
-                may_move=may_move,
-                unreceived=request.unreceived,
-                error=request.error,
-            )
-        case Extend():
-            return settling.extend(
-                partition, lease, receipt.runs, request.visibility_timeout_ms, now_ms, receipt.received
-            )
 
 
 def receivable(parts: NodeParts, partition_id: int) -> Partition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model import limits
-from penstock.model.records import Expired, Matured, MoveStarted, Sorted
+from penstock.model.records import Expired, Matured, MoveStarted, Sorted, TimersEnded
 from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.decisions.move import send_late
 from penstock.queue.decisions.settle import give_back
@@ -14,8 +14,11 @@ from penstock.queue.state import states
 
 _LEASES_AT_ONCE = 500
 _RUNS_AT_ONCE = 2_000
-"""Of leases that end: a lease with more comes back in several records."""
+"""Of leases that end, where one with more comes back in several records, and of messages past their retention."""
+_TIMERS_AT_ONCE = 2_000
+"""Of delays and times to live that end together."""
 _MESSAGES_AT_ONCE = 100_000
+"""Past their retention, in no more than `_RUNS_AT_ONCE` runs."""
 _BATCHES_AT_ONCE = 500
 """The number of late batches that one call examines, and of batches that it releases from the window."""
 
@@ -42,31 +45,39 @@ def end_leases(partition: Partition, now_ms: int) -> list[PendingRecord]:
     ]
 
 
-def end_delays(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Ends delays whose time is over."""
-    due_ms = partition.delays.next_ms()
+def end_delays(partition: Partition, now_ms: int, *, in_parts: bool = True) -> list[PendingRecord]:
+    """Ends delays whose time is over; if they are many and every replica can read `TimersEnded`, the first of them."""
+    timers = partition.delays
+    due_ms = timers.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
-    runs = partition.table.among(states.RUNS_IN[states.DELAYED], partition.delays.due(now_ms))
+    due = timers.due(now_ms, _TIMERS_AT_ONCE if in_parts else None)
+    runs = partition.table.among(states.RUNS_IN[states.DELAYED], due.runs)
+    if not due.is_all:
+        return [PendingRecord(TimersEnded("delay", runs, due.slot, due.end, now_ms))]
     if not runs:
-        partition.delays.pass_over()
+        timers.pass_over()
         return []
     return [PendingRecord(Matured(runs[: limits.RUNS_PER_RECORD], now_ms))]
 
 
-def expire(partition: Partition, now_ms: int) -> list[PendingRecord]:
-    """Moves messages whose time to live is over to the dead-letter queue, or removes them."""
-    due_ms = partition.expiries.next_ms()
+def expire(partition: Partition, now_ms: int, *, in_parts: bool = True) -> list[PendingRecord]:
+    """Moves messages whose time to live is over to the dead-letter queue, or removes them; if they are many, the first of them."""
+    timers = partition.expiries
+    due_ms = timers.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
-    living = partition.table.among(states.RUNS_LIVING, partition.expiries.due(now_ms))
-    if not living:
-        partition.expiries.pass_over()
+    due = timers.due(now_ms, _TIMERS_AT_ONCE if in_parts else None)
+    living = partition.table.among(states.RUNS_LIVING, due.runs)
+    if due.is_all and not living:
+        timers.pass_over()
         return []
     # Moving messages cannot expire now. The record is written even so, so that they expire if they come back.
     runs = partition.table.among(states.RUNS_EXPIRABLE, living) if partition.moves else living
-    runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
     target = partition.settings.dead_letter_queue
+    if not due.is_all:
+        return [PendingRecord(TimersEnded("ttl", runs, due.slot, due.end, now_ms, target or ""))]
+    runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
     if target is not None and runs:
         return [PendingRecord(MoveStarted(runs, target, "expired", now_ms))]
     return [PendingRecord(Expired(runs, "ttl", now_ms))]
@@ -79,7 +90,8 @@ def retain(partition: Partition, now_ms: int) -> list[PendingRecord]:
     end = partition.sent_times.expired_before(cutoff_ms, table.next)
     if not end:
         return []
-    runs = table.runs_in(states.RUNS_EXPIRABLE, table.first_living(), end, _MESSAGES_AT_ONCE)
+    first = table.first_living()
+    runs = table.runs_in(states.RUNS_EXPIRABLE, first, end, _MESSAGES_AT_ONCE, _RUNS_AT_ONCE)
     if not runs:
         partition.sent_times.pass_over(cutoff_ms)
         return []

@@ -19,6 +19,7 @@ from penstock.queue.state.attempts import Attempt
 from penstock.queue.state.chunk import CHUNK_BITS, Chunk
 from penstock.queue.state.deduplication import Claim, row_of
 from penstock.queue.state.producers import COLUMNS
+from penstock.queue.state.timers import Swept
 from penstock.replication.primary_secondary.core.epochs import EpochHistory
 
 
@@ -205,8 +206,9 @@ class Builder:
         partition.commit_wait.observe(head.last_stamp_us)
         partition.epochs = EpochHistory(head.epochs)
         delays, expiries, sent_times = head.sweeps
-        partition.delays.swept, partition.expiries.swept = (delays, head.swept[0]), (expiries, head.swept[1])
-        partition.sent_times.sweep_at = sent_times
+        partition.delays.swept = Swept(delays, head.swept[0], *head.swept_to[0])
+        partition.expiries.swept = Swept(expiries, head.swept[1], *head.swept_to[1])
+        partition.sent_times.swept = sent_times
         self._producer_marks = head.producers
         for gap in head.gaps:
             partition.gaps.add(*gap)
@@ -216,7 +218,7 @@ class Builder:
             partition.log.next = head.log_next
         if head.heads is not None:
             heads = partition.know_stamps()
-            heads.newest_us, heads.sweep_at = head.heads
+            heads.newest_us, heads.swept = head.heads
         if partition.sorting is not None and head.floor is not None:
             floor, left = head.floor
             partition.sorting.load(SorterImage(floor, left, []), None, ())

@@ -119,6 +119,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     stamps = heads.columns() if heads is not None else None
     stamped = len(stamps[0]) if stamps is not None else 0
     ahead = list(heads.ahead) if heads is not None else []
+    swept = partition.delays.swept, partition.expiries.swept
     producers = partition.producers.dump()
     origins = [(source_id, runs.blocks()) for source_id, runs in partition.origins]
     moves = [(key, runs.blocks()) for key, runs in partition.moves.items()]
@@ -139,11 +140,12 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
             totals=partition.totals,
             last_stamp_us=partition.commit_wait.last_us,
             epochs=partition.epochs.pairs(),
-            sweeps=(partition.delays.swept[0], partition.expiries.swept[0], partition.sent_times.sweep_at),
-            swept=(partition.delays.swept[1], partition.expiries.swept[1]),
+            sweeps=(swept[0].left, swept[1].left, partition.sent_times.swept),
+            swept=(swept[0].page, swept[1].page),
+            swept_to=(swept[0][2:], swept[1][2:]),
             producers=producers.marks,
             log_next=log.next if log is not None else None,
-            heads=(heads.newest_us, heads.sweep_at) if heads is not None else None,
+            heads=(heads.newest_us, heads.swept) if heads is not None else None,
             floor=sorting.floor if sorting is not None else None,
             lifecycle=(lifecycle.following, lifecycle.ended, lifecycle.next, lifecycle.dropped)
             if lifecycle is not None
@@ -256,7 +258,10 @@ def _slots(parts: Iterator[list[SlotRow]], page: Callable[[list[tuple[int, Runs]
             start = 0
             while start < row.length:
                 stop = min(start + room, row.length)
-                rows.append((row.slot, row.part(start, stop)))
+                if rows and rows[-1][0] == row.slot:
+                    rows[-1][1].extend(row.part(start, stop))
+                else:
+                    rows.append((row.slot, row.part(start, stop)))
                 room -= stop - start
                 start = stop
                 if not room:

@@ -189,12 +189,10 @@ def _head(image: PartitionImage) -> pages.Head:
         totals=image.totals,
         last_stamp_us=image.last_stamp_us,
         epochs=image.epochs,
-        sweeps=(0, 0, image.sent_times[0]),
+        sweeps=(0, 0, 0),
         producers=(0, 0, 0),
         log_next=image.log[0] if image.log is not None else None,
-        heads=(image.late_heads.newest_us, image.late_heads.sweep_at)
-        if image.late_heads is not None
-        else None,
+        heads=(image.late_heads.newest_us, 0) if image.late_heads is not None else None,
         floor=(window.floor, window.heads) if window is not None else None,
         lifecycle=image.lifecycle[:4] if image.lifecycle is not None else None,
         gaps=image.gaps,

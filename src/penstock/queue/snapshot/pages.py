@@ -54,11 +54,12 @@ class Head(msgspec.Struct, array_like=True, tag=1):
     last_stamp_us: int
     epochs: list[tuple[int, int]]
     sweeps: tuple[int, int, int]
-    """When delays, times to live and times of sending are looked through next: of the first two, after so many more timers."""
+    """When delays, times to live and times of sending are looked through next: of the first two, after so many more timers; of the last,
+    from this message on."""
     producers: tuple[int, int, int]
     log_next: int | None
     heads: tuple[int, int] | None
-    """Of a best-effort queue with stamps: the newest handed out, and when stamps are looked through next."""
+    """Of a best-effort queue with stamps: the newest handed out, and from which message on stamps are looked through next."""
     floor: tuple[TimestampId, list[TimestampId]] | None
     """Of the window of a `clock` queue."""
     lifecycle: tuple[bool, bool, int, int] | None
@@ -69,6 +70,8 @@ class Head(msgspec.Struct, array_like=True, tag=1):
     """Numbers that no row has, among those of the rows that wait."""
     swept: tuple[int, int] = (0, 0)
     """The pages of delays and of times to live that were looked through last."""
+    swept_to: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
+    """Where that goes on in them, if they are not done: (slot, message)."""
 
 
 class Messages(msgspec.Struct, array_like=True, tag=2):

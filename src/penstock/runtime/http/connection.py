@@ -20,6 +20,7 @@ import logging
 import socket
 from typing import cast
 
+from penstock.runtime.engine.ended_transport import ENDED
 from penstock.runtime.http.answers import CONTINUE, Refusal
 from penstock.runtime.http.buffer_budget import OVERLOADED
 from penstock.runtime.http.deadlines import Waiting
@@ -111,6 +112,9 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._leave()
+        self.transport = ENDED
+        self.reader.end()
+        self.exchanges.end()
 
     def pause_writing(self) -> None:
         self.exchanges.unread = True
@@ -125,14 +129,12 @@ class HttpConnection(asyncio.Protocol):
     @property
     def begun(self) -> bool:
         """Whether a request is arriving, waits or is under way."""
-        reader = self.reader
-        return bool(self.exchanges.under_way or reader.arriving or reader.arrived or self._held)
+        return bool(self.is_asking or self.reader.arriving or self.reader.arrived or self._held)
 
     @property
     def late_in_sending(self) -> bool:
         """Whether the client is to send the rest of a request; one that waits for leave, or is not read, is not."""
-        reader = self.reader
-        return reader.arriving and not (reader.continue_due or self.paused or self._deaf)
+        return self.reader.arriving and not (self.reader.continue_due or self.paused or self._deaf)
 
     @property
     def late_in_reading(self) -> bool:
@@ -229,14 +231,13 @@ class HttpConnection(asyncio.Protocol):
             position = end
 
     def _feed(self, data: bytes | memoryview) -> None:
-        reader = self.reader
         try:
-            reader.feed(data)
+            self.reader.feed(data)
         except Refusal as refusal:
             self._say(refusal)
-        if reader.arriving or self._counted_bytes:
+        if self.reader.arriving or self._counted_bytes:
             self._count_waiting()
-        if reader.arrived:
+        if self.reader.arrived:
             self._dispatch()
 
     # -- handing over ----------------------------------------------------------------------------------------
@@ -363,13 +364,12 @@ class HttpConnection(asyncio.Protocol):
         self.closing = self._deaf = True
         self._abandon()
         self.exchanges.write_out()
-        transport = self.transport
-        if not linger or self.ended or transport.is_closing():
-            transport.close()
+        if not linger or self.ended or self.transport.is_closing():
+            self.transport.close()
             self._server.deadlines.settle(self)
             return
-        if transport.can_write_eof():
-            transport.write_eof()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
         if self.paused:
             self._read_again()
         self._server.deadlines.linger(self)

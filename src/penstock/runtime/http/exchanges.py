@@ -128,6 +128,10 @@ class Exchanges:
         self._server.budget.count(-exchange.size)
         exchange.size = 0
 
+    def end(self) -> None:
+        """The connection is gone, and nothing that was under way is for it."""
+        del self._connection
+
     # -- answers ---------------------------------------------------------------------------------------------
 
     def answered(self, exchange: Exchange) -> None:

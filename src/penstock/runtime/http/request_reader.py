@@ -159,6 +159,11 @@ class RequestReader:
         self._refusal = None
         self._head_fed_bytes = self.missing_bytes = 0
 
+    def end(self) -> None:
+        """The connection is gone: nothing is fed any more."""
+        self.stop()
+        del self._parser  # it refers to this reader
+
     # -- called by the parser --------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from penstock.model.batch import Buffer
+from penstock.runtime.engine.ended_transport import ENDED
 from penstock.runtime.http.peer import is_secure, peer_of
 from penstock.runtime.http.tls import shown_in
 from penstock.runtime.native.proxy_headers import client_of
@@ -45,6 +46,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.session.lost()
+        # Nothing is left that only a look at all objects would find (`processes/collector.py`).
+        self._transport = ENDED
+        del self.session
 
     def pause_writing(self) -> None:
         self.session.behind()

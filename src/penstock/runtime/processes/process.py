@@ -9,7 +9,6 @@ recovery restores the true state.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -28,6 +27,7 @@ from penstock.config.serve import ServeConfig
 from penstock.runtime.engine.processors import SharedProcessor, use_processors
 from penstock.runtime.http.sqs_server import SqsServer
 from penstock.runtime.http.tls import TlsError
+from penstock.runtime.processes import collector
 from penstock.runtime.processes.broker import Broker, open_broker
 from penstock.runtime.processes.logs import set_up_logging
 from penstock.runtime.processes.remote_front_end import RemoteFrontEnd, open_front_end
@@ -46,9 +46,6 @@ SWITCH_SECONDS = 0.001
 """How soon the flush thread gets the interpreter back from a busy loop once its sync is done (Python's 5 ms
 is twenty syncs). Measured from 5 ms down to 0.03 ms: the difference is lost in the noise (`docs/benchmarks.md`)."""
 
-COLLECTION_THRESHOLDS = (20_000, 20, 20)
-"""Hardly anything here is ever part of a cycle. At Python's 700 objects the collector ran a hundred times a second
-under load and took 4 % of the loop's time, to find nothing."""
 FILES_BESIDE_CONNECTIONS = 2_048
 """For journals, segments, monitoring, and connections that are being refused."""
 
@@ -176,24 +173,28 @@ async def _serve(
     stop = asyncio.Event()
     _stop_on_signals(stop)
     _reload_on_signal(service)
-    # The garbage collector need not visit objects that live until the end.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    collector.begin()
+    thawing = asyncio.ensure_future(_thaw_at_times())
     shared = SharedProcessor(service.partner_threads if processors == "auto" else ())
     shared.start()
     announce(service)
     asked = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(service.ended())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
-    failed.cancel()
+    for task in (asked, failed, thawing):
+        task.cancel()
     shared.stop()
     await service.close()
     if service.failure is not None:
         return 1
     logger.info("stopped; every acknowledged message is on disk")
     return 0
+
+
+async def _thaw_at_times() -> None:
+    while True:
+        await asyncio.sleep(collector.THAW_SECONDS)
+        collector.thaw()
 
 
 def _sqs_connections(config: ServeConfig | FrontendConfig) -> int:

@@ -52,7 +52,8 @@ class _Line:
         """Late messages that were not received yet."""
 
     def apply(self, entry: AppendedRecord) -> Iterator[tuple[int, str]]:
-        match records.decode_record(entry.head):
+        record = records.decode_record(entry.head)
+        match record.effect if isinstance(record, records.TimersEnded) else record:
             case records.Sent() as sent if sent.origin is None:
                 yield from self._sent(sent, Batch(entry.payload))
             case records.Leased() as leased:

@@ -108,6 +108,8 @@ class LifecycleModel:
             case records.SpentMoved():
                 self.apply(record.released)
                 self.apply(record.started)
+            case records.TimersEnded():
+                self.apply(record.effect)
             case records.MoveFinished():
                 for sequence in _expand(record.runs):
                     why = self._reasons[sequence]

@@ -93,6 +93,8 @@ class LostRecords:
             case records.SpentMoved():
                 self.add(queue_id, ordinal, record.released)
                 self.add(queue_id, ordinal, record.started)
+            case records.TimersEnded():
+                self.add(queue_id, ordinal, record.effect)
             case records.MoveStarted() | records.MoveFinished():
                 places = {(queue_id, number) for number in _numbers(ordinal, record.runs)}
                 self.ended |= places

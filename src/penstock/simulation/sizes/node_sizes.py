@@ -301,7 +301,7 @@ LATEST = (
     ),
     Size(
         "queue.state.timers",
-        "_RUNS_AT_ONCE",
+        "_LOOKED_AT_ONCE",
         (1, 3),
         "a slot of timers that is swept at once or a part at a time",
     ),
@@ -332,6 +332,44 @@ LATEST = (
         "a step of the clock that counts as time without use or not",
     ),
     Size("queue.decisions.room", "FEW_GROUPS", (0, 1), "groups that make room, found by their bytes or not"),
+    Size("queue.decisions.upkeep", "_TIMERS_AT_ONCE", (1, 3), "timers that end in one record or in several"),
+    *sizes_of(
+        "queue.state.timers",
+        ("_BLOCK_RUNS", (1, 3), "a slot of timers in one list or in several"),
+        ("_MESSAGES_LIKE_A_RUN", (1, 2), "a long run of timers that ends in one record or in several"),
+    ),
+    *sizes_of(
+        "queue.state.sent_times",
+        ("_SWEEP_AT_LEAST", (1, 4), "marks of sent times without messages, kept or swept out"),
+        ("_MARKS_AT_ONCE", (1, 3), "how many are looked at together"),
+    ),
+    Size(
+        "replication.primary_secondary.node.proposing",
+        "LOOKS_AT_ONCE",
+        (1, 2),
+        "partitions that a primary looks at in one turn or in several",
+    ),
+    Size(
+        "replication.primary_secondary.node.leader.recent_entries",
+        "_GONE_AT_LEAST",
+        (0, 5),
+        "records in memory of partitions that are not led any more, left behind or swept out",
+    ),
+    Size(
+        "backend.receive.settlements",
+        "RECEIPTS_AT_ONCE",
+        (1, 2),
+        "receipts of one request looked at in one turn or in several",
+    ),
+    *sizes_of(
+        "queue.ready.late_heads",
+        (
+            "_SENDS_BETWEEN",
+            (1, 3),
+            "stamps of batches that are gone, swept out with each send or now and then",
+        ),
+        ("_BATCHES_AT_ONCE", (1, 3), "how many are looked at together"),
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
 

@@ -91,6 +91,9 @@ QUEUE = (
     *sizes_of(
         "queue.state.timers",
         ("_SWEEP_AT_LEAST", (1, 4), "timers of messages that are gone, kept or swept out"),
+    ),
+    *sizes_of(
+        "queue.state.sent_times",
         ("_FORGET_AT_LEAST", (0, 3), "marks of sent times that are over, kept or dropped"),
     ),
     *sizes_of(

@@ -21,6 +21,8 @@ from penstock.replication.primary_secondary.node.state import ClusterState
 
 LOOK_MS = 50
 """The interval of checks for changes that time causes; everything else is checked in the turn in which it happens."""
+LOOKS_AT_ONCE = 500
+"""The partitions that one turn checks; the others follow in the next turns. A check of 5,000 that lack a replica took 25 ms."""
 RETRY_MS = 200
 STALL_MS = 100
 """If a check is so much later than planned, this node was paused, and received no messages meanwhile."""
@@ -33,6 +35,8 @@ class Proposer:
         self._state = state
         self._draining = draining
         self._watched: dict[int, None] = {}
+        self._due: list[int] = []
+        """Of those: what is left of a look at all."""
         self._urgent: dict[int, None] = {}
         """Of those: the partitions that are not served until the requested change is in the store."""
         self.last_seen_ms: dict[str, int] = {}
@@ -75,6 +79,8 @@ class Proposer:
 
     def next_ms(self) -> int | None:
         """When to look again."""
+        if self._due:
+            return self._state.now_ms
         return self._next_look_ms if self._watched else None
 
     def take(self, now_ms: int) -> list[Proposal]:
@@ -97,15 +103,15 @@ class Proposer:
             led.primary.stalled(now_ms - self._looks_by_ms, now_ms)
 
     def _take(self, now_ms: int) -> list[Proposal]:
-        if not self._watched or (now_ms < self._next_look_ms and not self._urgent):
-            return []
-        if now_ms < self._next_look_ms:
-            due = list(self._urgent)
-        else:
+        if not self._due and self._watched and now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + LOOK_MS
-            due = list(self._watched)
-        self._urgent.clear()
-        return self._look(due, now_ms)
+            self._due = [*reversed(self._watched)]
+        if not self._due and not self._urgent:
+            return []
+        urgent, self._urgent = self._urgent, {}
+        for _ in range(min(LOOKS_AT_ONCE, len(self._due))):
+            urgent[self._due.pop()] = None
+        return self._look([partition_id for partition_id in urgent if partition_id in self._watched], now_ms)
 
     def _look(self, due: list[int], now_ms: int) -> list[Proposal]:
         found: list[Proposal] = []

@@ -6,7 +6,7 @@ still needs them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from penstock.model.limits import MEBIBYTE
 
 RECENT_BYTES = 32 * MEBIBYTE
 _OVERHEAD_BYTES = 200
+_GONE_AT_LEAST = 1_024
+"""Records of partitions that were dropped leave the order when they are more than this, and half of it."""
 
 
 class RecentEntry(NamedTuple):
@@ -35,6 +37,10 @@ class RecentEntries:
         self._touched: dict[int, None] = {}
         self._rows: dict[int, tuple[int, deque[RecentEntry]]] = {}
         self._order: deque[int] = deque()
+        """The partition of each record, in the order of coming."""
+        self._gone_records = 0
+        self._gone: Counter[int] = Counter()
+        """Of partitions that were dropped: how many of their first ones in there are left behind. A node that loses its lease drops all."""
         self._bytes = 0
 
     def take_touched(self) -> dict[int, None]:
@@ -63,6 +69,10 @@ class RecentEntries:
 
     def _drop_oldest(self) -> None:
         partition = self._order.popleft()
+        if self._gone_records and self._gone[partition]:
+            self._gone[partition] -= 1
+            self._gone_records -= 1
+            return
         first, entries = self._rows[partition]
         gone = entries.popleft()
         self._bytes -= len(gone.head) + len(gone.payload) + _OVERHEAD_BYTES
@@ -97,4 +107,17 @@ class RecentEntries:
         row = self._rows.pop(partition, None)
         if row is not None:
             self._bytes -= sum(len(e.head) + len(e.payload) + _OVERHEAD_BYTES for e in row[1])
-            self._order = deque(other for other in self._order if other != partition)
+            self._gone[partition] += len(row[1])
+            self._gone_records += len(row[1])
+            if self._gone_records * 2 > len(self._order) + _GONE_AT_LEAST:
+                self._leave_out_gone()
+
+    def _leave_out_gone(self) -> None:
+        order, self._order = self._order, deque()
+        for partition in order:
+            if self._gone[partition]:
+                self._gone[partition] -= 1
+            else:
+                self._order.append(partition)
+        self._gone.clear()
+        self._gone_records = 0
