@@ -1,0 +1,226 @@
+"""The entry of a target is missing, or only newer versions can read it, when its source looks for it: what was consumed stays so."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from penstock.model.settings import QueueSettings
+from penstock.replication.primary_secondary.node.layout_view import GONE_MS, LayoutView
+from tests.replication.primary_secondary.node.cluster import Cluster
+from tests.replication.primary_secondary.node.test_many_journeys import everything
+from tests.replication.primary_secondary.node.test_settled_arrivals import (
+    AGAIN,
+    SOURCE,
+    TARGET,
+    arrived_without_a_word,
+    consume,
+    dead_letter,
+    lose_entry,
+    part,
+    partition_of,
+)
+
+
+def layout_of(cluster: Cluster, name: str) -> LayoutView:
+    node = cluster.machines[name].node
+    assert node is not None
+    return node.replication.state.layout
+
+
+def hide(cluster: Cluster, partition: int, *names: str) -> None:
+    """A newer version has written the entry, and these nodes cannot read it."""
+    cluster.unreadable |= {(name, partition) for name in names}
+    for name in names:
+        cluster.machines[name].heard.append(cluster.entries[partition])
+
+
+def name_queue(cluster: Cluster, queue_id: int | None) -> None:
+    for machine in cluster.machines.values():
+        if machine.node is not None:
+            machine.node.replication.queue_named("target", queue_id, cluster.now_ms)
+
+
+def restart_source(cluster: Cluster, queue_id: int | None) -> None:
+    """The nodes that may lead the source begin, and hear of what the store has now: `queue_id` has the name of the target."""
+    for name in ("a", "c"):
+        cluster.machines[name].crash()
+        cluster.machines[name].start()
+    name_queue(cluster, queue_id)
+    cluster.settle(500)
+    assert cluster.elect(SOURCE, "a")
+
+
+def assert_consumed_once(cluster: Cluster, *, made_again: bool) -> None:
+    """The messages were consumed from the target, and are nowhere now."""
+    assert everything(cluster, SOURCE) == []
+    if made_again:
+        assert everything(cluster, AGAIN) == []
+    assert not partition_of(cluster, cluster.serving(SOURCE).name, SOURCE).moves
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_deleted_target_that_becomes_unreadable_is_still_waited_for(made_again: bool) -> None:
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    cluster.delete(TARGET)
+    cluster.settle(1_000)
+    hide(cluster, TARGET, "a")
+    if made_again:
+        cluster.create("target", AGAIN, ("c",))
+    else:
+        name_queue(cluster, None)
+    cluster.settle(3_000)
+    assert partition_of(cluster, "a", SOURCE).moves
+    # The node of the target can read the entry. What it says counts, whoever can read that.
+    cluster.parted.clear()
+    cluster.settle(3_000)
+    assert_consumed_once(cluster, made_again=made_again)
+
+
+def test_what_may_be_in_a_target_waits_until_its_entry_can_be_read_again() -> None:
+    """Nothing else tells the source that it is not there."""
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    cluster.parted.clear()
+    cluster.settle(1_000)
+    cluster.machines["b"].crash()
+    cluster.settle(500)
+    dead_letter(cluster, b"three")
+    assert cluster.elect(SOURCE, "c")
+    part(cluster, "b", "c")
+    cluster.machines["b"].start()
+    cluster.settle(500)
+    hide(cluster, TARGET, "c")
+    cluster.delete(TARGET)
+    cluster.settle(500)
+    cluster.create("target", AGAIN, ("a",))
+    cluster.parted.clear()
+    cluster.settle(5_000)
+    assert everything(cluster, AGAIN) == [], "it may be in the deleted queue, for all that its source knows"
+    cluster.unreadable.clear()
+    cluster.put(cluster.entry(TARGET))
+    cluster.settle(5_000)
+    assert everything(cluster, AGAIN) == [b"three"]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_source_that_starts_while_the_entry_of_its_target_is_missing_waits(partitions: int) -> None:
+    """Its queue is there, so it is. `partitions`: nothing, or another partition of it, is known."""
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    lost = msgspec.structs.replace(
+        cluster.entry(TARGET), settings=QueueSettings(replicas=1, partitions=partitions)
+    )
+    lose_entry(cluster, TARGET)
+    if partitions > 1:
+        settings = QueueSettings(replicas=1, partitions=2)
+        cluster.create_partition("target", 9, ("c",), settings, queue_id=TARGET, ordinal=1)
+    restart_source(cluster, TARGET)
+    cluster.settle(3_000)
+    assert partition_of(cluster, "a", SOURCE).moves, "nothing says that the messages are not there"
+    cluster.put(msgspec.structs.replace(lost, epoch=2))
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=False)
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_source_that_starts_while_the_entry_of_its_deleted_target_is_missing_waits(
+    made_again: bool,
+) -> None:
+    """Nothing tells its node that there was such a queue."""
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    cluster.delete(TARGET)
+    cluster.settle(1_000)
+    lost = cluster.entry(TARGET)
+    lose_entry(cluster, TARGET)
+    name_queue(cluster, None)
+    if made_again:
+        cluster.create("target", AGAIN, ("c",))
+        cluster.put(msgspec.structs.replace(cluster.entry(AGAIN), made_ms=cluster.now_ms))
+    restart_source(cluster, AGAIN if made_again else None)
+    cluster.settle(3_000)
+    cluster.put(msgspec.structs.replace(lost, epoch=2))
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=made_again)
+
+
+def test_an_entry_that_is_put_back_by_a_newer_version_does_not_count_as_lost() -> None:
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    entry = cluster.entry(SOURCE)
+    lose_entry(cluster, SOURCE)
+    cluster.settle(1_000)
+    cluster.unreadable.add(("b", SOURCE))
+    cluster.machines["b"].heard.append((entry, cluster.version + 1))
+    cluster.delete(TARGET)
+    cluster.settle(GONE_MS + 20_000, step_ms=1_000)
+    assert not cluster.entry(TARGET).retired
+    cluster.unreadable.clear()
+    started_ms = cluster.machines["c"].started_ms
+    cluster.put(
+        msgspec.structs.replace(entry, epoch=2, primary="c", primary_started_ms=started_ms, in_sync=["c"])
+    )
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=False)
+    assert cluster.entry(TARGET).retired
+
+
+def test_a_source_that_hears_of_the_next_queue_of_a_name_first_waits_for_the_one_before() -> None:
+    """Its node does not know yet that the partitions of the former queue are deleted: it cannot ask them."""
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    cluster.delete(TARGET)
+    deleted = cluster.machines["a"].heard.pop()
+    cluster.create("target", AGAIN, ("c",))
+    cluster.settle(3_000)
+    assert partition_of(cluster, "a", SOURCE).moves
+    cluster.machines["a"].heard.append(deleted)
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=True)
+
+
+def test_what_may_be_in_no_hidden_partition_passes() -> None:
+    """Only what was on its way before waits for an entry that cannot be read."""
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    cluster.delete(TARGET)
+    cluster.settle(500)
+    hide(cluster, TARGET, "a", "c")
+    cluster.create("target", AGAIN, ("c",))
+    cluster.settle(500)
+    dead_letter(cluster, b"three")
+    assert everything(cluster, AGAIN) == [b"three"]
+
+
+def test_a_clock_that_jumps_does_not_end_what_is_missing() -> None:
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    entry = cluster.entry(TARGET)
+    lose_entry(cluster, TARGET)
+    name_queue(cluster, None)
+    cluster.settle(1_000)
+    cluster.now_ms += 2 * GONE_MS
+    cluster.settle(1_000)
+    cluster.put(msgspec.structs.replace(cluster.entry(SOURCE), reason="the layout changes"))
+    cluster.settle(1_000)
+    cluster.put(msgspec.structs.replace(entry, epoch=2))
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=False)
+
+
+def test_messages_go_on_when_what_is_missing_is_lost() -> None:
+    """Nothing else happens in the layout."""
+    cluster = arrived_without_a_word()
+    lose_entry(cluster, TARGET)
+    name_queue(cluster, None)
+    cluster.settle(GONE_MS - 10_000, step_ms=1_000)
+    assert partition_of(cluster, "a", SOURCE).moves
+    cluster.settle(30_000, step_ms=1_000)
+    assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
