@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from penstock.model.settings import QueueSettings
-from penstock.replication.primary_secondary.node.layout_view import GONE_MS, LayoutView
+from penstock.replication.primary_secondary.node.layout_view import GONE_MS, STEP_MS, LayoutView
 from tests.replication.primary_secondary.node.cluster import Cluster
 from tests.replication.primary_secondary.node.test_many_journeys import everything
 from tests.replication.primary_secondary.node.test_settled_arrivals import (
@@ -224,3 +224,33 @@ def test_messages_go_on_when_what_is_missing_is_lost() -> None:
     assert partition_of(cluster, "a", SOURCE).moves
     cluster.settle(30_000, step_ms=1_000)
     assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
+
+
+def test_messages_wait_for_an_entry_for_as_long_as_its_queue_is_there() -> None:
+    cluster = arrived_without_a_word()
+    assert consume(cluster, TARGET) == 2
+    entry = cluster.entry(TARGET)
+    lose_entry(cluster, TARGET)
+    cluster.settle(GONE_MS + 30_000, step_ms=1_000)
+    cluster.put(msgspec.structs.replace(entry, epoch=2))
+    cluster.parted.clear()
+    cluster.settle(8_000)
+    assert_consumed_once(cluster, made_again=False)
+
+
+def passed_ms(view: LayoutView, clock: list[int]) -> int:
+    for now_ms in clock:
+        view.pass_time(now_ms)
+    return view._passed_ms
+
+
+def test_time_passes_in_steps_and_only_while_the_store_answers() -> None:
+    """A node that does not hear of the store does not hear that an entry is put back."""
+    view = LayoutView()
+    view.followed_until_ms = 1_000_000
+    assert passed_ms(view, [5_000, 6_000, 6_000 + STEP_MS]) == 1_000 + STEP_MS
+    assert passed_ms(view, [900_000]) == 1_000 + 2 * STEP_MS
+    assert passed_ms(view, [899_000, 900_000]) == 2_000 + 2 * STEP_MS
+    assert passed_ms(view, [1_000_001, 1_005_000]) == 2_000 + 2 * STEP_MS
+    view.followed_until_ms = 2_000_000
+    assert passed_ms(view, [1_006_000]) == 3_000 + 2 * STEP_MS

@@ -67,6 +67,8 @@ class LayoutView:
         """Partitions that this node saw given up, or missed for so long that they do not come back; the oldest are forgotten."""
         self._unread: dict[int, PartitionEntry] = {}
         """What was known of those that cannot be read any more."""
+        self.followed_until_ms = 0
+        """Up to then the node knows that the store answers it: what is put back, it hears of."""
         self._passed_ms = 0
         """The time that passed while this node looked."""
         self._looked_ms: int | None = None
@@ -147,8 +149,8 @@ class LayoutView:
             self._has_begun, self._whole_ms = True, self._passed_ms + GONE_MS
 
     def pass_time(self, now_ms: int) -> None:
-        """Time has passed: `STEP_MS` at most, however far the clock went on."""
-        if self._looked_ms is not None:
+        """Time has passed: `STEP_MS` at most, however far the clock went on, and only while the node hears of the store."""
+        if self._looked_ms is not None and now_ms <= self.followed_until_ms:
             self._passed_ms += min(max(now_ms - self._looked_ms, 0), STEP_MS)
         self._looked_ms = now_ms
 

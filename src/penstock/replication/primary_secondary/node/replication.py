@@ -207,7 +207,7 @@ class Replication:
 
     def lease_renewed(self, until_ms: int, now_ms: int) -> None:
         """Up to then, by this node's clock and counted from before the renewal was asked for, no other node replaces it."""
-        self.leadership.lease_until_ms = until_ms
+        self.leadership.lease_until_ms = self.state.layout.followed_until_ms = until_ms
         self.leadership.pass_time(now_ms)
 
     # -- other nodes -----------------------------------------------------------------------------------------

@@ -115,8 +115,9 @@ def next_step(
     target = find_target(layout, source, aim)
     if target is not None:
         return SendTo(target)
-    if (why := awaited(layout, aim)) is not None:
-        return Wait(why, for_layout=True)
+    awaits = awaited(layout, aim)
+    if awaits is not None:
+        return Wait(awaits, for_layout=True)
     return NoTarget(f"there is no queue {target_of(aim).name}")
 
 
