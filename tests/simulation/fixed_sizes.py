@@ -206,7 +206,6 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "how long messages wait for a queue that may be made again: a promise to operators": (
         "replication.primary_secondary.node.moves.cluster_moves.HOMELESS_MS",
-        "replication.primary_secondary.node.layout_view.GONE_MS",
     ),
     "how much is remembered of what ended: beyond it a deleted queue waits longer, and nothing else changes": (
         "replication.primary_secondary.node.layout_view.ENDED_AT_MOST",
