@@ -63,6 +63,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     "a byte, a bit or a mark, not a size": (
         "steps.step.ANYWHERE",
         "replication.primary_secondary.node.moves.journey.SETTING_OUT",
+        "replication.primary_secondary.node.moves.next_step.UNHEARD",
         "cluster.membership.store_requests.ABSENT",
         "cluster.manager.retirement._ABSENT",
         "ordering.closed_timestamp.SEALED",
