@@ -98,7 +98,7 @@ def test_everything_is_drawn() -> None:
     assert any(one.is_metered for one in drawn)
     assert {one.library_consumers for one in drawn} == {0, 1, 2, 3}
     assert any(one.has_rivals for one in drawn)
-    assert any(one.remakes_targets for one in drawn)
+    assert {one.target_hunt for one in drawn} == {None, "made again", "unsettled", "hidden"}
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
