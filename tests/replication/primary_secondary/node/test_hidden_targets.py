@@ -226,6 +226,22 @@ def test_messages_go_on_when_what_is_missing_is_lost() -> None:
     assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
 
 
+@pytest.mark.parametrize("target_is_older", [False, True])
+def test_a_target_that_is_older_than_its_source_took_no_place_of_another_one(target_is_older: bool) -> None:
+    """A node that has just started sends messages there at once. Else they wait until its layout is whole."""
+    cluster = arrived_without_a_word()
+    for partition in (SOURCE, TARGET):
+        made_ms = cluster.now_ms - (partition == TARGET) * (1 if target_is_older else -1)
+        cluster.put(msgspec.structs.replace(cluster.entry(partition), made_ms=made_ms))
+    restart_source(cluster, TARGET)
+    cluster.parted.clear()
+    cluster.settle(5_000)
+    assert bool(partition_of(cluster, "a", SOURCE).moves) is not target_is_older
+    cluster.settle(GONE_MS, step_ms=1_000)
+    assert not partition_of(cluster, "a", SOURCE).moves
+    assert sorted(everything(cluster, TARGET)) == [b"one", b"two"]
+
+
 def test_messages_wait_for_an_entry_for_as_long_as_its_queue_is_there() -> None:
     cluster = arrived_without_a_word()
     assert consume(cluster, TARGET) == 2

@@ -45,7 +45,7 @@ def entry(partition: int, name: str = NAME) -> PartitionEntry:
         primary="b",
         replicas=["b"],
         in_sync=["b"],
-        made_ms=ALWAYS_NEW_MS,
+        made_ms=ALWAYS_NEW_MS if partition == SECOND else 1,
     )
 
 

@@ -16,7 +16,7 @@ It knows that of a partition that
 Of every other one the source waits to hear. An entry that is hidden, missing or too new to read, counts as it was heard of last. An entry that
 was never read may have any name. A node that started a short while ago may not have heard of an entry, because it is missing; only
 messages that left before may be in its partition. It counts where no target is there, or where the target may have taken its place: where
-that was made less than `GONE_MS` before this node started.
+that was made later than the source, and less than `GONE_MS` before this node started.
 """
 
 from __future__ import annotations
@@ -137,7 +137,11 @@ def _may_be_unheard(
     """Whether messages may be in a partition that this node has not heard of."""
     if wanted.queue_id is not None:  # it has one such partition
         return target is None and not layout.has_ended(wanted.name, wanted.queue_id, _ordinal(layout, source))
-    return target is None or target.made_ms > now_ms - 2 * GONE_MS
+    if target is None:
+        return True
+    known = layout.last(source)
+    source_made_ms = known.made_ms if known is not None else 0
+    return target.made_ms > max(source_made_ms, now_ms - 2 * GONE_MS)
 
 
 def _earlier(layout: LayoutView, entry: PartitionEntry) -> EarlierTarget:
