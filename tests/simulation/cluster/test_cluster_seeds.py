@@ -101,6 +101,13 @@ def test_everything_is_drawn() -> None:
     assert {one.target_hunt for one in drawn} == {None, "made again", "unsettled", "hidden"}
 
 
+def test_a_message_on_its_way_may_be_deleted_where_it_has_arrived() -> None:
+    """The entry of its target is hidden, so its source cannot know; an operator looks into the source meanwhile."""
+    report = run_seed(987, nodes=3)
+    assert report.faults["hunt: entry of a target missing, and restored too new"]
+    assert report.violations == []
+
+
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     def all_loose(plans: list[QueuePlan], random: Random, share: float = 1.0) -> None:
         for plan in plans:
