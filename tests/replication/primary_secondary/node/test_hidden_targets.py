@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.model.batch import encode_parts
 from penstock.model.settings import QueueSettings
 from penstock.replication.primary_secondary.node.layout_view import GONE_MS, STEP_MS, LayoutView
+from penstock.wire import messages
 from tests.replication.primary_secondary.node.cluster import Cluster
 from tests.replication.primary_secondary.node.test_many_journeys import everything
 from tests.replication.primary_secondary.node.test_settled_arrivals import (
@@ -224,6 +226,25 @@ def test_messages_go_on_when_what_is_missing_is_lost() -> None:
     assert partition_of(cluster, "a", SOURCE).moves
     cluster.settle(30_000, step_ms=1_000)
     assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
+
+
+def test_a_message_is_not_received_more_often_because_the_entry_of_its_dead_letter_queue_is_hidden() -> None:
+    cluster = arrived_without_a_word()
+    cluster.parted.clear()
+    cluster.settle(1_000)
+    hide(cluster, TARGET, "a", "c")
+    cluster.settle(100)
+    sent = cluster.ask(messages.Send(SOURCE), encode_parts([b"three"]))
+    assert isinstance(sent, messages.SendResult)
+    for batches in (1, 0):
+        received = cluster.ask(messages.Receive(SOURCE, 10))
+        assert isinstance(received, messages.Delivery)
+        assert len(received.batches) == batches
+        cluster.settle(500)
+    cluster.unreadable.clear()
+    cluster.put(cluster.entry(TARGET))
+    cluster.settle(1_000)
+    assert everything(cluster, TARGET) == [b"one", b"two", b"three"]
 
 
 @pytest.mark.parametrize("target_is_older", [False, True])

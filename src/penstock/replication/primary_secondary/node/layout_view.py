@@ -210,6 +210,10 @@ class LayoutView:
         known = self._known.get(partition) if partition is not None else None
         return known.entry if known is not None and not known.entry.deleted else None
 
+    def queue_of(self, name: str) -> int | None:
+        """The queue that clients find under a name, whether or not entries of its partitions are hidden; None: there is none."""
+        return self._named.get(name.partition(ORDINAL_MARK)[0])
+
     def of_name(self, name: str, ordinal: int) -> list[PartitionEntry]:
         """Every partition that `find` gives for a name and an ordinal, gave, or may give yet, and that has not ended, as last heard of."""
         queues = self._there.get(name.partition(ORDINAL_MARK)[0], ())

@@ -134,8 +134,7 @@ class Replication:
 
     def incarnation_of(self, name: str) -> int | None:
         """See `PartitionRoles`."""
-        entry = self.state.layout.find(name)
-        return entry.queue_id if entry is not None else None
+        return self.state.layout.queue_of(name)
 
     def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: who leads it leads no more, and gets it whole from whoever leads next."""
