@@ -63,6 +63,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     "a byte, a bit or a mark, not a size": (
         "steps.step.ANYWHERE",
         "replication.primary_secondary.node.moves.journey.SETTING_OUT",
+        "replication.primary_secondary.node.moves.next_step.UNHEARD",
         "cluster.membership.store_requests.ABSENT",
         "cluster.manager.retirement._ABSENT",
         "ordering.closed_timestamp.SEALED",
@@ -208,7 +209,6 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "how long messages wait for a queue that may be made again: a promise to operators": (
         "replication.primary_secondary.node.moves.cluster_moves.HOMELESS_MS",
-        "replication.primary_secondary.node.layout_view.GONE_MS",
     ),
     "how much is remembered of what ended: beyond it a deleted queue waits longer, and nothing else changes": (
         "replication.primary_secondary.node.layout_view.ENDED_AT_MOST",

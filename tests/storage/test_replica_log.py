@@ -212,6 +212,31 @@ def test_a_partition_that_is_back_goes_on_though_the_snapshot_says_that_it_is_go
     assert heads(replayed, 1) == [b"new 6"]
 
 
+def test_a_snapshot_does_not_go_by_a_state_that_a_crash_may_still_take() -> None:
+    """A partition is made, removed and comes back during a checkpoint. Without its state its former life must not come back."""
+    disk = SimulatedDisk(random.Random(1))
+    store, log, _ = open_store(disk)
+    store.append(2, 1, b"of a partition that stays")
+    flush(store)
+    checkpoint = store.begin_checkpoint()
+    flush(store)
+    for index in range(1, 4):
+        store.append(1, index, b"old %d" % index)
+    store.drop_partition(1)
+    checkpoint.add(2, 1, b"state of the other")
+    flush(store)
+    log.append_image(1, 5, 0, 1, b"the whole state")
+    job = checkpoint.snapshot_job()
+    if job is not None:
+        job.run()
+        store.job_done(job)
+        store.finish_checkpoint(checkpoint)
+        _, _, replayed = open_store(disk.crash())
+        raise AssertionError(f"with the snapshot a crash brings back {heads(replayed, 1)}")
+    flush(store)
+    assert checkpoint.snapshot_job() is not None
+
+
 def _snapshot_between_parts(store: Store, log: ReplicaLog, *, rotate: bool) -> None:
     """A state in three parts with a snapshot of the old one behind the first, as versions before could write it."""
     for index in range(1, 4):

@@ -139,11 +139,16 @@ class Checkpointer:
         return partition in self._gone
 
     def is_back(self, partition: int) -> None:
-        """A partition that was removed has a whole new state on this node."""
+        """A partition that was removed has a whole new state on this node, which has just been appended.
+
+        A snapshot that does not say any more that the partition is gone waits until that state is on disk: a crash may take it, and the
+        records of the former life would be replayed.
+        """
         self._gone.pop(partition, None)
         self.indexes.pop(partition, None)
         if self._under_way is not None:
             self._under_way.indexes.pop(partition, None)
+            self._under_way.needs_position = self._journal.appended_position
 
     def recycle(self) -> None:
         """Hands vacated files back to the journal, except those that a job still reads."""

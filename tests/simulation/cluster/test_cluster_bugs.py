@@ -24,6 +24,9 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "failed-sends-break-nothing": (9,),
     "held-sends-break-nothing": (82,),
     "windows-are-ignored": (60,),
+    "hidden-targets-are-forgotten": (382,),
+    "nodes-that-start-miss-nothing": (614,),
+    "restored-entries-are-lost": (702,),
 }
 """Where those were seen that show rarely."""
 

@@ -98,7 +98,14 @@ def test_everything_is_drawn() -> None:
     assert any(one.is_metered for one in drawn)
     assert {one.library_consumers for one in drawn} == {0, 1, 2, 3}
     assert any(one.has_rivals for one in drawn)
-    assert any(one.remakes_targets for one in drawn)
+    assert {one.target_hunt for one in drawn} == {None, "made again", "unsettled", "hidden"}
+
+
+def test_a_message_on_its_way_may_be_deleted_where_it_has_arrived() -> None:
+    """The entry of its target is hidden, so its source cannot know; an operator looks into the source meanwhile."""
+    report = run_seed(987, nodes=3)
+    assert report.faults["hunt: entry of a target missing, and restored too new"]
+    assert report.violations == []
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,13 @@ from penstock.queue.decisions.decision import PendingRecord
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import taking_apart
 from penstock.queue.state import states
+from penstock.replication.primary_secondary.node.layout_view import LayoutView
 from penstock.replication.primary_secondary.node.leader.draining import Draining
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.replication.primary_secondary.node.moves import next_step
 from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
 from penstock.replication.primary_secondary.node.moves.cluster_moves import ClusterMoves
+from penstock.replication.primary_secondary.node.moves.next_step import UNHEARD, EarlierTarget
 from penstock.replication.primary_secondary.node.moves.safe_steps import SafeStep
 from penstock.simulation.patching import Patch
 from penstock.wire.peer_messages import MovedIn
@@ -129,6 +132,35 @@ def gives_up_the_unsettled() -> Sequence[Patch]:
         return True
 
     return [(Arrivals, "settle", settle)]
+
+
+def forgets_hidden_targets() -> Sequence[Patch]:
+    """A source does not wait for a partition whose entry is missing, or too new to read."""
+
+    def earlier_targets(layout: LayoutView, source: int, aim: str, now_ms: int) -> list[EarlierTarget]:
+        found = real(layout, source, aim, now_ms)
+        return [one for one in found if one.partition == UNHEARD or layout.get(one.partition) is not None]
+
+    real = next_step.earlier_targets
+    return [(next_step, "earlier_targets", earlier_targets)]
+
+
+def misses_nothing() -> Sequence[Patch]:
+    """A node that starts takes the layout for whole."""
+    return [(LayoutView, "is_whole", True)]
+
+
+def loses_restored_entries() -> Sequence[Patch]:
+    """An entry that is missing stays so when a newer version puts it back."""
+
+    def gone(self: LayoutView, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
+        missing = self.missing.get(partition)
+        real(self, partition, now_ms, unreadable=unreadable)
+        if missing is not None:
+            self.missing[partition] = missing
+
+    real = LayoutView.gone
+    return [(LayoutView, "gone", gone)]
 
 
 def sources_hear_nothing() -> Sequence[Patch]:

@@ -122,13 +122,15 @@ def _places(message: SentMessage) -> Iterator[tuple[int, int]]:
         yield delivery.life.queue_id, delivery.sequence
 
 
-def _deleted_ms(message: SentMessage, history: History) -> int | None:
-    """When a client was certainly told that it is deleted; None also if it may be in two places."""
+def _deleted_ms(message: SentMessage, history: History, life: QueueLife | None = None) -> int | None:
+    """When a client was certainly told that it is deleted, from one queue if one is given; None also if it may be in two
+    places."""
     if history.moves_lost and not history.moves_lost.isdisjoint(_places(message)):
         return None
     times = [
         settlement.answered_ms
         for delivery in message.deliveries
+        if life is None or delivery.life is life
         for settlement in delivery.settlements
         if settlement.kind == "delete" and settlement.result == "done" and settlement.answered_ms is not None
     ]
@@ -153,7 +155,9 @@ def _seen_again(history: History) -> Iterator[Violation]:
     for sighting in history.sightings:
         if sighting.message is None:
             continue
-        deleted_ms = _deleted_ms(sighting.message, history)
+        # On its way it may have arrived, and may be deleted there, before its source knows that.
+        life = sighting.life if sighting.state == "moving" else None
+        deleted_ms = _deleted_ms(sighting.message, history, life)
         if deleted_ms is not None and sighting.asked_ms > deleted_ms:
             yield Violation(
                 NAME,

@@ -69,6 +69,8 @@ class ClusterMachine(Machine):
         """How long the machine pauses when the process is about to ask the store next for a lease or an office."""
         self.pauses_before_writing_ms: list[int] = []
         """The same before it writes the layout, as the manager or for a partition."""
+        self.hidden: dict[str, bytes | None] = {}
+        """By key of the layout: what the node hears in place of what the store has, also when it starts (`hide`)."""
         self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]
         """Called for every life of the node, before it does anything."""
         self.turned: list[Callable[[ReplicatedNode], None]] = []
@@ -169,6 +171,20 @@ class ClusterMachine(Machine):
             self.pause()
 
     # -- the cluster -----------------------------------------------------------------------------------------
+
+    def hide(self, key: str, value: bytes | None) -> None:
+        """From now on the node hears this of an entry."""
+        self.hidden[key] = value
+        self._hear_again(key)
+
+    def show(self, key: str) -> None:
+        """It hears of the entry as it is."""
+        del self.hidden[key]
+        self._hear_again(key)
+
+    def _hear_again(self, key: str) -> None:
+        if self.member is not None:
+            self.member.hear_again(key)
 
     def call_node(self, call: Callable[[ReplicatedNode], None]) -> None:
         """Calls the node, and handles the results."""

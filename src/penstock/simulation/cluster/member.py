@@ -32,6 +32,8 @@ class Host(Protocol):
     """The machine, for the member on it."""
 
     name: str
+    hidden: dict[str, bytes | None]
+    """By key: what this node hears in place of what the store has."""
 
     def do(self, call: Callable[[], None]) -> None:
         """Does something, when the machine is not paused."""
@@ -65,6 +67,7 @@ class Member:
         self._observer = observer
         self._name = name = host.name
         self.ended = False
+        self._has_joined = False
         self.manager: SimulatedManager | None = None
         entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms, records=KINDS)
         self._lease = NodeLease(entry, times.now_ms)
@@ -88,6 +91,7 @@ class Member:
 
     def _join(self) -> None:
         """The metadata is known: the node gets the layout, and registers."""
+        self._has_joined = True
         for prefix in node_layout.FOLLOWED:
             for entry in sorted(self.mirror.cache.list(prefix)):
                 self._changed(Change(*entry))
@@ -147,9 +151,21 @@ class Member:
 
     # -- the layout ------------------------------------------------------------------------------------------
 
+    def hear_again(self, key: str) -> None:
+        """What is heard of an entry is another thing now, though the store has the same."""
+        cache = self.mirror.cache
+
+        def hear() -> None:
+            found = cache.get(key)
+            self._changed(Change(*found) if found is not None else Change(key, None, cache.settled))
+
+        if self._has_joined:
+            self._do(hear)
+
     def _changed(self, change: Change) -> None:
         now_ms = self._times.now_ms
-        self._follow(self._layout.changed(change.key, change.value, change.version, now_ms))
+        value = self._host.hidden.get(change.key, change.value) if change.value is not None else None
+        self._follow(self._layout.changed(change.key, value, change.version, now_ms))
         if self._shutdown is not None:
             self._shutdown.changed(now_ms)
             self._shutdown_alarm.set()

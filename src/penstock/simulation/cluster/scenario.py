@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 import msgspec
 
@@ -30,6 +31,7 @@ PUSHED = "pushed"
 """The queue with a permanent subscription of the client library."""
 SINGLE = "single"
 """The queue with one replica."""
+TargetHunt = Literal["made again", "unsettled", "hidden"]
 _ONE_IN = 200
 METERED_SHARE = 0.08
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
@@ -63,10 +65,8 @@ class ClusterScenario:
     """The number of consumers with the client library's code."""
     has_rivals: bool = False
     """Whether several operators change the same queue at once."""
-    remakes_targets: bool = False
-    """Whether queues are deleted and created again while messages move to them (`targeted_moves.py`)."""
-    unsettles_targets: bool = False
-    """Whether they are deleted while the answer of such a queue is delayed for long (`targeted_moves.py`)."""
+    target_hunt: TargetHunt | None = None
+    """What happens to queues while messages move to them (`targeted_moves.py`)."""
     unclean: bool = False
     """Whether an operator permits unclean elections of that queue."""
 
@@ -272,11 +272,12 @@ def _remake_targets(scenario: ClusterScenario) -> None:
     fed = any(plan.settings.max_receives is not None for plan in base.queues)
     is_quiet = base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
     if fed and not is_quiet and not scenario.loose_dead_letters and dice.random() < 0.5:
-        scenario.remakes_targets = True
+        scenario.target_hunt = "made again"
         faults.slow_network = True  # moves can be observed
     elif fed and not is_quiet and not scenario.loose_dead_letters and not scenario.keeps_numbers:
-        scenario.unsettles_targets = True
-        base.duration_ms += 6_000
+        is_hidden = Random(f"hidden: {base.duration_ms}").random() < 0.4
+        scenario.target_hunt = "hidden" if is_hidden else "unsettled"
+        base.duration_ms += 18_000 if is_hidden else 6_000
         scenario.faults = ClusterFaultPlan(slow_network=True, slow_disk_ms=faults.slow_disk_ms)
         scenario.store = StoreFaultPlan()
 

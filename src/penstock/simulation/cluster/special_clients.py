@@ -48,8 +48,7 @@ class SpecialClients:
         self._members = members
         self._fails_copies = fails_copies
         self._adds_again = adds_again(scenario) and not fails_copies
-        self._remakes_targets = scenario.remakes_targets
-        self._unsettles_targets = scenario.unsettles_targets
+        self._target_hunt = scenario.target_hunt
         self._replicas = replicas = scenario.replicas
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
@@ -92,10 +91,15 @@ class SpecialClients:
             self._stage.tasks.start(weighted.run())
         start_rivals(self._stage, self._seed, self._replicas, self._counts)
         operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
-        if self._remakes_targets:
-            self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
-        if self._unsettles_targets:
-            self._moves.hunt_unsettled(_REMADE_EVERY_MS, self._stage, operator)
+        match self._target_hunt:
+            case "made again":
+                self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
+            case "unsettled":
+                self._moves.hunt_unsettled(_REMADE_EVERY_MS, self._stage, operator)
+            case "hidden":
+                self._moves.hunt_hidden(_REMADE_EVERY_MS, self._stage, operator)
+            case None:
+                pass
         if self._adds_again:
             self._members.hunt_members()
         if self._fails_copies:

@@ -37,7 +37,7 @@ def fails_copies(scenario: ClusterScenario) -> bool:
     """Whether the run has this fault. With its own random generator."""
     faults, store, base = scenario.faults, scenario.store, scenario.base
     is_hunted = faults.hunt is not None or scenario.hunted is not None or adds_again(scenario)
-    is_moved = scenario.remakes_targets or scenario.unsettles_targets or scenario.keeps_numbers
+    is_moved = scenario.target_hunt is not None or scenario.keeps_numbers
     is_harmed = faults.flips_ms or store.siege_ms or store.coup_ms
     has_room = scenario.replicas == scenario.nodes == 3 and base.duration_ms > 2_000
     is_free = not (is_hunted or is_moved or is_harmed or base.kind)

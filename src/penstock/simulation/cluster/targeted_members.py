@@ -29,7 +29,7 @@ def adds_again(scenario: ClusterScenario) -> bool:
     """Whether the run has this fault. With its own random generator."""
     faults, store, base = scenario.faults, scenario.store, scenario.base
     is_hunted = faults.hunt is not None or scenario.hunted is not None
-    is_moved = scenario.remakes_targets or scenario.unsettles_targets or scenario.keeps_numbers
+    is_moved = scenario.target_hunt is not None or scenario.keeps_numbers
     is_harmed = (
         faults.flips_ms or faults.crashes_ms or faults.store_away_ms or store.siege_ms or store.coup_ms
     )

@@ -1,15 +1,17 @@
-"""Targeted faults in moves: the target is deleted, and created again, between two attempts to move messages.
+"""Targeted faults in moves: the target is deleted, and created again, or hidden, between two attempts to move messages.
 
 `hunt_targets` delays a request or its answer until the next queue of the name exists. `hunt_unsettled` keeps the answer
 back for longer than a source waits for it: only the deleted target's later message tells the source that its messages have
-arrived.
+arrived. `hunt_hidden` does that while other nodes find the entry of the target missing, or too new to read; some of them start
+meanwhile.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal, get_args
 
-from penstock.cluster.layout.entries import PartitionEntry
+from penstock.cluster.layout.entries import PartitionEntry, partition_key
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.targeted_faults import Hunter
@@ -19,6 +21,12 @@ _UNANSWERED_MS = 4_500
 """More than a source waits for an answer."""
 _REMADE_MS = 2_500
 """Less than a source waits for an answer."""
+_HIDDEN_MS = 6_000
+"""Less than `GONE_MS` in runs of a cluster: then it would not come back."""
+_RESTORED_MS = 13_000
+"""More than that: it is there, and cannot be read."""
+_TOO_NEW = b'{"needs": 1000000}'
+_Hidden = Literal["missing", "too new", "missing, and restored too new"]
 
 
 class MoveHunter(Hunter):
@@ -77,6 +85,57 @@ class MoveHunter(Hunter):
                 yield from self._until(lambda: False, _UNANSWERED_MS)
             if not self._is_over():
                 self._fabric.mend_network()
+
+    def hunt_hidden(self, every_ms: int, stage: ClusterStage, operator: ClusterOperator) -> None:
+        """Begins; `operator` deletes and makes queues."""
+        self._tasks.start(self._hunt_hidden(every_ms, stage, operator))
+
+    def _hunt_hidden(self, every_ms: int, stage: ClusterStage, operator: ClusterOperator) -> Steps[None]:
+        while not self._is_over():
+            yield Pause(self._random.randint(every_ms // 3, every_ms))
+            yield from self._until(lambda: self._on_their_way() is not None, 5_000)
+            found = self._on_their_way()
+            life = stage.queues.get(found[1].queue) if found is not None else None
+            if found is None or life is None or life.queue_id != found[1].queue_id or self._is_over():
+                continue
+            sender, target = found
+            holder = target.primary or ""
+            self._fabric.hold_way(holder, sender)
+            arrived = yield from self._until(partial(self._has_arrived, sender, target), 500)
+            if arrived and not self._is_over():
+                if self._random.random() < 0.8:
+                    self._say(f"{target.queue} is deleted")
+                    stage.tasks.start(operator.delete(life))
+                    yield Pause(self._random.choice((0, 30, 200, 800)))
+                yield from self._hide(target, holder)
+            if not self._is_over():
+                self._fabric.mend_network()
+
+    def _hide(self, target: PartitionEntry, holder: str) -> Steps[None]:
+        """All nodes but one find the entry hidden, for a while."""
+        kinds: tuple[_Hidden, ...] = get_args(_Hidden)
+        kind = self._random.choice(kinds)
+        others = [machine for name, machine in self._machines.items() if name != holder]
+        key = partition_key(target.partition)
+        self._operators.counts[f"hunt: entry of a target {kind}"] += 1
+        self._say(f"for all but {holder} the entry of partition {target.partition} is {kind}")
+        for machine in others:
+            machine.hide(key, _TOO_NEW if kind == "too new" else None)
+        lasts_ms = _HIDDEN_MS
+        if kind == "missing, and restored too new":
+            yield from self._until(lambda: False, 300)
+            for machine in others:
+                machine.hide(key, _TOO_NEW)
+            lasts_ms = _RESTORED_MS
+        elif self._random.random() < 0.6:
+            for machine in others:
+                if machine.is_up:
+                    self._operators.keep_down(machine.name, 10)
+                    self._operators.counts["kill"] += 1
+                    machine.crash(power=False)
+        yield from self._until(lambda: False, lasts_ms)
+        for machine in others:
+            machine.show(key)
 
     def _has_arrived(self, sender: str, target: PartitionEntry) -> bool:
         """Whether a target has messages of which their source does not know yet that they have arrived."""

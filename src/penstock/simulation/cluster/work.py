@@ -33,7 +33,7 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
         tasks.start(Flooder(stage, _FLOOD).run())
     for number in range(base.consumers):
         tasks.start(Consumer(stage, f"consumer-{number}").run())
-    fails = seed % 4 or scenario.faults.hunt == "late-move" or scenario.remakes_targets
+    fails = seed % 4 or scenario.faults.hunt == "late-move" or scenario.target_hunt == "made again"
     if any(plan.settings.max_receives is not None for plan in base.queues) and fails:
         tasks.start(FailingConsumer(stage, "failing").run())
     for number in range(base.log_readers):

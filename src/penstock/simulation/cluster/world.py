@@ -41,6 +41,7 @@ from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes import small_sizes
+from penstock.simulation.sizes.node_sizes import IN_CLUSTERS
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.sizes.usage_sizes import with_usage_sizes
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
@@ -322,7 +323,7 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
-        if self.scenario.has_rivals or self.scenario.remakes_targets or self.scenario.unsettles_targets:
+        if self.scenario.has_rivals or self.scenario.target_hunt is not None:
             self.stage.answers.mark_deletions(history)
         self.history.say_when_sent()
         self._gather_logs()
@@ -371,7 +372,7 @@ def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
     """The small sizes of a seed's run: random ones, and those that its scenario needs."""
     scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
     sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
-    sizes = small_sizes.for_queues(sizes, len(scenario.base.queues))
+    sizes = {**IN_CLUSTERS, **small_sizes.for_queues(sizes, len(scenario.base.queues))}
     return with_usage_sizes(sizes, Random(f"usage sizes: {seed}")) if scenario.is_metered else sizes
 
 

@@ -370,8 +370,27 @@ LATEST = (
         ),
         ("_BATCHES_AT_ONCE", (1, 3), "how many are looked at together"),
     ),
+    Size(
+        "replication.primary_secondary.node.layout_view",
+        "GONE_MS",
+        (10_000,),
+        "an entry that may come back, or does not; in every run of a cluster",
+        ("replication.primary_secondary.node.moves.next_step",),
+    ),
+    Size(
+        "replication.primary_secondary.node.layout_view",
+        "STEP_MS",
+        (500,),
+        "a clock that goes on or jumps; in every run of a cluster",
+    ),
 )
 """Drawn behind all others, so that what those are in a run stays as it is."""
+
+IN_CLUSTERS = {
+    "replication.primary_secondary.node.layout_view.GONE_MS": 10_000,
+    "replication.primary_secondary.node.layout_view.STEP_MS": 500,
+}
+"""Small in every run of a cluster: a node that has just started waits for entries for longer than a run lasts otherwise."""
 
 OPTIONS = (
     OptionSize("segment_bytes", (1, 400, 2_000), "what lives on in one segment or in several"),

@@ -62,6 +62,8 @@ class Machine:
         self.bodies: dict[int, bytes] = {}
         self.starts = 0
         self.heard: deque[tuple[PartitionEntry, int]] = deque()
+        self.named: dict[str, int] = {}
+        """By name: the queue that was made under it, as the node has heard."""
         self.proposals: deque[Proposal] = deque()
 
     def start(self) -> None:
@@ -78,7 +80,7 @@ class Machine:
         self.client, self.answers, self.bodies = FrameReader(), {}, {}
         self.proposals = deque()
         self.node.connected(1)
-        self.heard = deque(cluster.entries.values())
+        self.heard, self.named = deque(cluster.entries.values()), {}
         self.request(messages.Hello([1], "test"))
         cluster.tell_nodes()
 
@@ -93,6 +95,21 @@ class Machine:
         for other in NAMES:
             self.cluster.cut(self.name, other)
         self.cluster.tell_nodes()
+
+    # -- the layout ------------------------------------------------------------------------------------------
+
+    def queue_made(self, entry: PartitionEntry) -> None:
+        """The node hears that a queue has been made."""
+        assert self.node is not None
+        self.named[entry.queue] = entry.queue_id
+        self.node.replication.queue_named(entry.queue, entry.queue_id, self.cluster.now_ms)
+
+    def queue_deleted(self, entry: PartitionEntry) -> None:
+        """The node hears that a queue is being deleted."""
+        assert self.node is not None
+        if self.named.get(entry.queue) == entry.queue_id:
+            del self.named[entry.queue]
+            self.node.replication.queue_named(entry.queue, None, self.cluster.now_ms)
 
     # -- turns -----------------------------------------------------------------------------------------------
 
@@ -152,6 +169,8 @@ class Cluster:
         self.pipes: dict[tuple[str, str], deque[bytes]] = {}
         self.parted: set[frozenset[str]] = set()
         """Pairs that cannot reach each other."""
+        self.unreadable: set[tuple[str, int]] = set()
+        """Nodes, and partitions whose entries they cannot read."""
         self.records: dict[str, int] = {}
         """Nodes of other versions: which kinds of records they read."""
         self.machines = {name: Machine(self, name) for name in names}
@@ -313,8 +332,13 @@ class Cluster:
         while machine.heard and most and machine.node is not None:
             most -= 1
             entry, version = machine.heard.popleft()
-            if not entry.retired and not entry.deleted and entry.queue not in self.unmade:
-                machine.node.replication.queue_named(entry.queue, entry.queue_id, self.now_ms)
+            if (machine.name, entry.partition) in self.unreadable:
+                machine.node.replication.partition_gone(entry.partition, self.now_ms, unreadable=True)
+                continue
+            if entry.retired or entry.deleted:  # the entry of its queue said so before
+                machine.queue_deleted(entry)
+            elif entry.queue not in self.unmade:
+                machine.queue_made(entry)
             machine.node.replication.apply_layout([(entry, version)], self.now_ms)
 
     def propose(self, machine: Machine, *, lost: float = 0.0) -> None:

@@ -136,12 +136,30 @@ PROMISE_BUGS = {
         ("I6",),
         "a partition of a deleted queue is given up before its sources know what has arrived in it",
         deletion.gives_up_the_unsettled,
-        lambda scenario: scenario.unsettles_targets,
+        lambda scenario: scenario.target_hunt == "unsettled",
+    ),
+    "hidden-targets-are-forgotten": ClusterBug(
+        ("I6",),
+        "a source does not wait for a partition whose entry is missing or too new to read, and may have its messages",
+        deletion.forgets_hidden_targets,
+        lambda scenario: scenario.target_hunt == "hidden",
+    ),
+    "nodes-that-start-miss-nothing": ClusterBug(
+        ("I6",),
+        "a node that has just started relies on having heard of every partition",
+        deletion.misses_nothing,
+        lambda scenario: scenario.target_hunt == "hidden",
+    ),
+    "restored-entries-are-lost": ClusterBug(
+        ("I6",),
+        "an entry that is missing, and is put back by a newer version, counts as lost after a while",
+        deletion.loses_restored_entries,
+        lambda scenario: scenario.target_hunt == "hidden",
     ),
     "gone-targets-count-as-reached": ClusterBug(
         ("I1", "I6"),
         "messages leave their queue when the one that they were to go to is deleted, and are nowhere",
         deletion.counts_gone_targets_as_reached,
-        lambda scenario: scenario.remakes_targets,
+        lambda scenario: scenario.target_hunt == "made again",
     ),
 }

@@ -1,4 +1,9 @@
-"""The layout as this node knows it: every partition of the cluster, and the leaders of the queues that messages move to."""
+"""The layout as a node has heard of it: every partition of the cluster, and who leads the queues that messages move to.
+
+An entry can be hidden: it is missing in the store, or a newer version wrote it and this one cannot read it. Its partition is still there, so
+it is remembered as it was heard of last. A node that starts while an entry is hidden has nothing to remember. So it knows that its
+layout is whole only after it has followed the store for `GONE_MS`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.cluster.layout.entries import PartitionEntry
+from penstock.model.move_target import MoveTarget
 
 ORDINAL_MARK = "~"
 GONE_MS = 600_000
-"""After this time a missing entry does not return, even if its partition was not seen to be given up."""
+"""An entry that is missing for so long does not come back, although nobody saw its partition given up."""
+STEP_MS = 10_000
+"""No more than this passes between two looks at the time: a clock that jumps does not end what is waited for."""
 ENDED_AT_MOST = 10_000
 """A deleted queue with messages of a partition that ended before these may wait `GONE_MS` longer."""
 
@@ -26,11 +34,15 @@ class MissingEntry(NamedTuple):
 
     entry: PartitionEntry
     since_ms: int
+    """By the time that this view has seen pass."""
 
-    @property
-    def queue(self) -> str:
-        """Its name."""
-        return self.entry.queue
+
+class PlaceInQueue(NamedTuple):
+    """Which partition of its queue it is, and of how many."""
+
+    queue_id: int
+    ordinal: int
+    partitions: int
 
 
 def local_name(queue: str, ordinal: int) -> str:
@@ -43,22 +55,32 @@ class LayoutView:
 
     def __init__(self) -> None:
         self._known: dict[int, KnownEntry] = {}
-        self._partitions: dict[str, dict[int, dict[int, int]]] = {}
-        """By name, queue and ordinal. A name may be used again by a later queue, and by two that are made at once."""
+        self._there: dict[str, dict[int, dict[int, int]]] = {}
+        """By name, queue and ordinal: partitions that have not ended, hidden ones too. A name may be used again by a later queue, and by
+        two that are made at once."""
         self._named: dict[str, int] = {}
         """By name: the queue that was made under it."""
-        self._draining: dict[str, set[int]] = {}
-        """By name: partitions of deleted queues that are not given up."""
         self.unreadable: set[int] = set()
-        """Partitions whose entries only newer versions can read: they may have any name."""
+        """Partitions whose entries only newer versions can read."""
         self.missing: dict[int, MissingEntry] = {}
-        self.ended: dict[int, None] = {}
-        """Partitions that were given up, or missing for so long that they do not return; the oldest are forgotten."""
+        self.ended: dict[int, PlaceInQueue] = {}
+        """Partitions that this node saw given up, or missed for so long that they do not come back; the oldest are forgotten."""
         self._unread: dict[int, PartitionEntry] = {}
-        """The last known entries of those that can no longer be read."""
+        """What was known of those that cannot be read any more."""
+        self.followed_until_ms = 0
+        """Up to then the node knows that the store answers it: what is put back, it hears of."""
+        self._passed_ms = 0
+        """The time that passed while this node looked."""
+        self._looked_ms: int | None = None
+        self._whole_ms = GONE_MS
+        """When every entry that may come back has been heard of; it counts from the first news on."""
+        self._has_begun = False
+
+    # -- news ------------------------------------------------------------------------------------------------
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
+        self._begin()
         known = self._known.get(entry.partition)
         if known is not None and version <= known.version:
             return False
@@ -67,16 +89,16 @@ class LayoutView:
         self.ended.pop(entry.partition, None)
         self._unread.pop(entry.partition, None)
         self.missing.pop(entry.partition, None)
-        self._note_draining(entry, drains=entry.deleted and not entry.retired)
-        if entry.retired or entry.deleted:
-            self._unname(entry)
+        if entry.retired:
+            self._end(entry)
         else:
-            queues = self._partitions.setdefault(entry.queue, {})
+            queues = self._there.setdefault(entry.queue, {})
             queues.setdefault(entry.queue_id, {})[entry.ordinal] = entry.partition
         return True
 
     def name(self, name: str, queue_id: int | None) -> bool:
         """The queue that clients find under a name is this one; None: there is none. False where it is no news."""
+        self._begin()
         if self._named.get(name) == queue_id:
             return False
         if queue_id is None:
@@ -87,78 +109,82 @@ class LayoutView:
 
     def gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
         """The entry is no longer in the store, or this version cannot read it any more."""
+        self._begin()
+        self.pass_time(now_ms)
+        entry, was_unreadable = self.last(partition), partition in self.unreadable
+        self._known.pop(partition, None)
+        self._unread.pop(partition, None)
         if unreadable:
             self.unreadable.add(partition)
-        else:
-            self.unreadable.discard(partition)
-        known = self._known.pop(partition, None)
-        entry = known.entry if known is not None else self._unread.pop(partition, None)
-        if entry is None:
+            self.missing.pop(partition, None)
+            if entry is not None:
+                self._unread[partition] = entry
             return
-        self._unname(entry)
-        if unreadable:
-            self._unread[partition] = entry
-            self._note_draining(entry, drains=False)
+        self.unreadable.discard(partition)
+        if entry is None:
+            if was_unreadable:  # its name was never heard, and it may come back
+                self._whole_ms = self._passed_ms + GONE_MS
         elif entry.retired:
-            self._note_draining(entry, drains=False)
-            self._note_ended(partition)
-        else:
-            self.missing[partition] = MissingEntry(entry, now_ms)
-            self._note_draining(entry, drains=entry.deleted)
+            self._end(entry)
+        elif partition not in self.missing:
+            self.missing[partition] = MissingEntry(entry, self._passed_ms)
 
-    def _note_ended(self, partition: int) -> None:
-        self.ended[partition] = None
+    def _end(self, entry: PartitionEntry) -> None:
+        self.ended[entry.partition] = PlaceInQueue(entry.queue_id, entry.ordinal, entry.settings.partitions)
         if len(self.ended) > ENDED_AT_MOST:
             del self.ended[next(iter(self.ended))]
-
-    def _note_draining(self, entry: PartitionEntry, *, drains: bool) -> None:
-        if drains:
-            self._draining.setdefault(entry.queue, set()).add(entry.partition)
-        elif entry.queue in self._draining:
-            self._draining[entry.queue].discard(entry.partition)
-            if not self._draining[entry.queue]:
-                del self._draining[entry.queue]
-
-    def draining(self, name: str, ordinal: int) -> list[PartitionEntry]:
-        """Partitions of deleted queues that `find` returned for a name and an ordinal, and that are not given up."""
-        queue, mark, own = name.partition(ORDINAL_MARK)
-        entries = [
-            self._known[one].entry if one in self._known else self.missing[one].entry
-            for one in sorted(self._draining.get(queue, ()))
-        ]
-        return [one for one in entries if one.ordinal == _wanted(mark, own, ordinal, one.settings.partitions)]
-
-    def _unname(self, entry: PartitionEntry) -> None:
-        """The name means the partition no longer."""
-        queues = self._partitions.get(entry.queue, {})
+        queues = self._there.get(entry.queue, {})
         ordinals = queues.get(entry.queue_id, {})
         if ordinals.get(entry.ordinal) == entry.partition:
             del ordinals[entry.ordinal]
         if not ordinals:
             queues.pop(entry.queue_id, None)
         if not queues:
-            self._partitions.pop(entry.queue, None)
+            self._there.pop(entry.queue, None)
 
-    def is_undecided(self, name: str) -> bool:
-        """Whether a name has partitions and no queue, or a queue and not all of its partitions.
+    # -- time ------------------------------------------------------------------------------------------------
 
-        A queue is being made or deleted under it, or an entry of it is missing.
-        """
-        queue = name.partition(ORDINAL_MARK)[0]
-        if any(missing.queue == queue for missing in self.missing.values()):
-            return True
-        return queue not in self._named and queue in self._partitions
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun, self._whole_ms = True, self._passed_ms + GONE_MS
 
-    def lost(self, partition: int) -> None:
-        """An entry that was missing for long does not come back."""
-        missing = self.missing.pop(partition, None)
-        if missing is not None:
-            self._note_draining(missing.entry, drains=False)
-            self._note_ended(partition)
+    def pass_time(self, now_ms: int) -> None:
+        """Time has passed: `STEP_MS` at most, however far the clock went on, and only while the node hears of the store."""
+        if self._looked_ms is not None and now_ms <= self.followed_until_ms:
+            self._passed_ms += min(max(now_ms - self._looked_ms, 0), STEP_MS)
+        self._looked_ms = now_ms
+
+    def next_ms(self) -> int | None:
+        """When to look at the time again; None: nothing depends on it."""
+        depends = self.missing or (self._has_begun and not self.is_whole)
+        return (self._looked_ms or 0) + STEP_MS // 2 if depends else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no entry was missing when this node began to listen, or is one of those that do not come back."""
+        return self._has_begun and self._passed_ms >= self._whole_ms
+
+    def take_lost(self) -> list[int]:
+        """Partitions whose entries were missing for so long that they do not come back."""
+        due_ms = self._passed_ms - GONE_MS
+        lost = {number: entry for number, (entry, since_ms) in self.missing.items() if since_ms <= due_ms}
+        for partition, entry in lost.items():
+            del self.missing[partition]
+            self._end(entry)
+        return list(lost)
+
+    # -- what is known ---------------------------------------------------------------------------------------
 
     def get(self, partition: int) -> KnownEntry | None:
         """The known entry of a partition."""
         return self._known.get(partition)
+
+    def last(self, partition: int) -> PartitionEntry | None:
+        """The entry of a partition as it was heard of last: it may be hidden now."""
+        known, missing = self._known.get(partition), self.missing.get(partition)
+        if known is not None:
+            return known.entry
+        return missing.entry if missing is not None else self._unread.get(partition)
 
     def joined(self, partition: int, node: str) -> int | None:
         """Which membership of a node it is that holds the partition (`PartitionEntry.joined`); None: that is not known."""
@@ -168,6 +194,10 @@ class LayoutView:
     def __iter__(self) -> Iterator[KnownEntry]:
         return iter(list(self._known.values()))
 
+    def nameless(self) -> list[int]:
+        """Partitions whose entries were never read: they may have any name."""
+        return sorted(self.unreadable - self._unread.keys()) if self.unreadable else []
+
     def find(self, name: str, ordinal: int = 0) -> PartitionEntry | None:
         """The partition that a name means: its own where it has an ordinal, else the one that goes with `ordinal`.
 
@@ -175,13 +205,55 @@ class LayoutView:
         moved twice arrives once. A queue that is not made yet is not found, though its partitions are there: should another
         one be made under its name first, they go, with what is in them.
         """
+        queue = name.partition(ORDINAL_MARK)[0]
+        partition = self._at(name, self._named.get(queue, 0), ordinal)
+        known = self._known.get(partition) if partition is not None else None
+        return known.entry if known is not None and not known.entry.deleted else None
+
+    def queue_of(self, name: str) -> int | None:
+        """The queue that clients find under a name, whether or not entries of its partitions are hidden; None: there is none."""
+        return self._named.get(name.partition(ORDINAL_MARK)[0])
+
+    def of_name(self, name: str, ordinal: int) -> list[PartitionEntry]:
+        """Every partition that `find` gives for a name and an ordinal, gave, or may give yet, and that has not ended, as last heard of."""
+        queues = self._there.get(name.partition(ORDINAL_MARK)[0], ())
+        found = [self._at(name, queue_id, ordinal) for queue_id in sorted(queues)]
+        return [entry for one in found if one is not None and (entry := self.last(one)) is not None]
+
+    def has_ended(self, name: str, queue_id: int, ordinal: int) -> bool:
+        """Whether this node knows that the partition of a queue that goes with a name and an ordinal has ended."""
+        _, mark, own = name.partition(ORDINAL_MARK)
+        return any(
+            place.queue_id == queue_id and place.ordinal == _wanted(mark, own, ordinal, place.partitions)
+            for place in self.ended.values()
+        )
+
+    def _at(self, name: str, queue_id: int, ordinal: int) -> int | None:
         queue, mark, own = name.partition(ORDINAL_MARK)
-        ordinals = self._partitions.get(queue, {}).get(self._named.get(queue, 0))
+        ordinals = self._there.get(queue, {}).get(queue_id)
         if not ordinals:
             return None
-        count = self._known[next(iter(ordinals.values()))].entry.settings.partitions
-        wanted = _wanted(mark, own, ordinal, count)
-        return self._known[ordinals[wanted]].entry if wanted in ordinals else None
+        one = self.last(next(iter(ordinals.values())))
+        count = one.settings.partitions if one is not None else 1
+        return ordinals.get(_wanted(mark, own, ordinal, count))
+
+    def is_undecided(self, aim: MoveTarget) -> bool:
+        """Whether a queue that is meant may be there although `find` does not give its partition.
+
+        The queue has its name and not all of its partitions: an entry is missing. Or it has partitions that are not deleted, and not its
+        name: it is being made or deleted, or its entry is missing.
+        """
+        queue = aim.name.partition(ORDINAL_MARK)[0]
+        named = self._named.get(queue)
+        if named is not None and (aim.queue_id is None or aim.queue_id == named):
+            return True
+        return any(
+            not entry.deleted
+            for queue_id, ordinals in self._there.get(queue, {}).items()
+            if aim.is_meant(queue_id)
+            for entry in map(self.last, ordinals.values())
+            if entry is not None
+        )
 
 
 def _wanted(mark: str, own: str, ordinal: int, count: int) -> int:

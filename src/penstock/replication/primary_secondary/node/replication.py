@@ -135,8 +135,7 @@ class Replication:
 
     def incarnation_of(self, name: str) -> int | None:
         """See `PartitionRoles`."""
-        entry = self.state.layout.find(name)
-        return entry.queue_id if entry is not None else None
+        return self.state.layout.queue_of(name)
 
     def damaged(self, partition_id: int) -> None:
         """See `PartitionRoles`: its primary stops leading it, and gets the whole state from the next primary."""
@@ -212,7 +211,7 @@ class Replication:
 
     def lease_renewed(self, until_ms: int, now_ms: int) -> None:
         """Up to then, by this node's clock and counted from before the renewal was asked for, no other node replaces it."""
-        self.leadership.lease_until_ms = until_ms
+        self.leadership.lease_until_ms = self.state.layout.followed_until_ms = until_ms
         self.leadership.pass_time(now_ms)
 
     # -- other nodes -----------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from penstock.model.run_set import RunSet
 from penstock.model.runs import Runs, count_of
 from penstock.queue.decisions import move as moving
 from penstock.queue.partition import Partition
-from penstock.replication.primary_secondary.node.layout_view import GONE_MS
 from penstock.replication.primary_secondary.node.moves.safe_steps import AnswerNode, SafeStep, TellPrimary
 from penstock.replication.primary_secondary.node.state import ClusterState
 from penstock.wire.peer_messages import Arrived, AskArrived, MovedIn, MoveDone, MoveIn
@@ -94,18 +93,13 @@ class Arrivals:
         if source_id not in self._state.layout.missing:
             self._end_source(source_id)
 
-    def tick(self, now_ms: int) -> None:
-        """Entries that are missing for long do not come back."""
-        missing = self._state.layout.missing
-        for source_id, (_, since_ms) in list(missing.items()):
-            if now_ms - since_ms >= GONE_MS:
-                self._state.layout.lost(source_id)
-                self._end_source(source_id)
-
-    def next_ms(self) -> int | None:
-        """When `tick` has something to do."""
-        times = [since_ms for _, since_ms in self._state.layout.missing.values()]
-        return min(times) + GONE_MS if times else None
+    def tick(self, now_ms: int) -> bool:
+        """Entries that are missing for long do not come back. Whether there were any."""
+        self._state.layout.pass_time(now_ms)
+        lost = self._state.layout.take_lost()
+        for source_id in lost:
+            self._end_source(source_id)
+        return bool(lost)
 
     def _end_source(self, source_id: int) -> None:
         for partition_id in self._state.led:
@@ -148,12 +142,10 @@ class Arrivals:
     def unsettled(self, target: Partition) -> list[tuple[int, RunSet]]:
         """What has arrived from partitions that still are there, and that they may not know of."""
         layout, found = self._state.layout, []
-        led = self._state.led[target.partition_id]
-        is_new = self._state.now_ms - led.since_ms < GONE_MS
         for source_id, runs in target.origins:
             known = layout.get(source_id)
-            # This node may have begun when the entry was missing.
-            is_unheard = known is None and is_new and source_id not in layout.ended
+            # This node may have started while the entry was missing.
+            is_unheard = known is None and not layout.is_whole and source_id not in layout.ended
             is_hidden = source_id in layout.unreadable or source_id in layout.missing or is_unheard
             if is_hidden or (known is not None and not known.entry.retired):
                 found.append((source_id, runs))
@@ -176,16 +168,18 @@ class Arrivals:
         """What people are told about a deleted queue that waits for its sources."""
         told = []
         for source_id, runs in self.unsettled(target):
-            known = self._state.layout.get(source_id)
-            source = known.entry.queue if known is not None else f"partition {source_id}"
-            primary = known.entry.primary if known is not None else None
-            why = f"{primary} leads it" if primary else "it has no primary"
-            if source_id in self._state.layout.missing:
+            known, layout = self._state.layout.last(source_id), self._state.layout
+            source = known.queue if known is not None else f"partition {source_id}"
+            if source_id in layout.missing:
                 why = "its entry is missing in the metadata store"
-            elif known is None and source_id not in self._state.layout.unreadable:
+            elif source_id in layout.unreadable:
+                why = "this version cannot read its entry"
+            elif known is None:
                 why = (
                     "its entry is not in the metadata store; it is waited for, in case somebody puts it back"
                 )
+            else:
+                why = f"{known.primary} leads it" if known.primary else "it has no primary"
             count = f"{count_of(runs):,} message{'' if count_of(runs) == 1 else 's'}"
             told.append(f"{count} came from {source}, which has not confirmed them ({why})")
         return told

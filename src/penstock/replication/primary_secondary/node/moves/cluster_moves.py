@@ -15,9 +15,9 @@ holds for `async` partitions too: what only their primary has is not counted on.
 
 Where the target is deleted meanwhile the message goes elsewhere: back to where it was, or to the queue that has the name now
 (`model/move_target.py`). What had arrived may have been received there, or redriven. So the partitions of the deleted queue are asked
-first, for as long as they are there, and they stay until their sources know what has arrived (`arrivals`). A queue is deleted when its
-partitions say so: while they are there and only the queue's entry is not, messages wait. Messages of a queue that is deleted itself
-have nothing to go back to: they wait for a queue of that name for a moment, and then go with their own.
+first, for as long as they are there, and they stay until their sources know what has arrived (`arrivals`). What a source must know
+before is one rule, in `next_step`. Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that
+name for a moment, and then go with their own.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ from penstock.replication.primary_secondary.node.layout_view import ORDINAL_MARK
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.replication.primary_secondary.node.moves.arrivals import Arrivals
 from penstock.replication.primary_secondary.node.moves.journey import SETTING_OUT, Journey, JourneyKey
+from penstock.replication.primary_secondary.node.moves.next_step import (
+    AskFirst,
+    NoTarget,
+    SendTo,
+    Wait,
+    awaited,
+)
 from penstock.replication.primary_secondary.node.moves.safe_steps import (
     AnswerNode,
     ArrivedHere,
@@ -102,7 +109,7 @@ class ClusterMoves:
             if journey is None and busy < JOURNEYS_AT_ONCE:
                 busy += 1
                 # What is in order waits for those before it.
-                closed = [] if partition.settings.strict else self._targets.unreachable(partition_id, aim)
+                closed = [] if partition.settings.strict else self._targets.closed(partition_id, aim)
                 first = led.sent_moves.passing(runs, closed, limits.MOVE_MESSAGES)
                 journey = Journey(partition_id, aim, reason, first, now_ms)
                 self._start(journey, partition, led)
@@ -153,38 +160,23 @@ class ClusterMoves:
         elif stream is not None:
             stream.send(message)
 
-    def _must_ask(self, source: Partition, journey: Journey, now_ms: int) -> bool:
-        """Whether a deleted queue that the messages may have arrived in has to say first that they have not."""
-        sent_moves = self._state.led[source.partition_id].sent_moves
-        left = [
-            entry
-            for entry in self._targets.deleted(source.partition_id, journey.aim)
-            if not journey.asked.get(entry.partition) and sent_moves.may_be_in(entry.partition, journey.runs)
-        ]
-        if not left:
-            return False
+    def _ask(self, journey: Journey, partitions: list[int], now_ms: int) -> None:
+        """Deleted queues that the messages may have arrived in have to say first that they have not."""
         journey.phase, journey.since_ms = "asking", now_ms
-        journey.asked |= {entry.partition: False for entry in left}
-        for entry in left:
-            if not self._targets.can_ask(entry.partition):
-                why = f"{entry.primary} is not connected" if entry.primary else "it has no primary"
-                self._rest(journey, now_ms, f"it is deleted and may have them: {why}")
-                break
-            self._tell(
-                entry.partition, AskArrived(entry.partition, source.partition_id, normalized(journey.runs))
-            )
-        return True
+        journey.asked |= dict.fromkeys(partitions, False)
+        for partition in partitions:
+            self._tell(partition, AskArrived(partition, journey.source, normalized(journey.runs)))
 
     def arrived(self, message: Arrived) -> None:
         """A deleted queue says what it has taken in: that has left its source. The rest may go elsewhere."""
         state, partition_id = self._state, message.source
         source, led = state.parts.catalogue.partitions.get(partition_id), state.led.get(partition_id)
-        known = state.layout.get(message.target)
-        if source is None or led is None or known is None or not state.sends_on(partition_id):
+        target = state.layout.last(message.target)  # its node may read an entry that this one cannot
+        if source is None or led is None or target is None or not state.sends_on(partition_id):
             return
         if message.arrived:
             names = {aim: target_of(aim).name.partition(ORDINAL_MARK)[0] for aim, _ in source.moves}
-            moved = [runs for (aim, _), runs in source.moves.items() if names[aim] == known.entry.queue]
+            moved = [runs for (aim, _), runs in source.moves.items() if names[aim] == target.queue]
             there = normalized(run for runs in moved for run in runs.among(normalized(message.arrived)))
             try:
                 state.parts.write(source, moving.finish_move(source, there, state.now_ms))
@@ -205,12 +197,19 @@ class ClusterMoves:
                     state.parts.movers.add(partition_id)
 
     def _set_out(self, source: Partition, journey: Journey, now_ms: int) -> None:
-        if self._must_ask(source, journey, now_ms):
-            return
-        target = self._targets.find(source.partition_id, journey.aim)
-        if target is None:
-            self._find_no_way(source, journey, now_ms)
-            return
+        match self._targets.next_step(journey):
+            case SendTo(target):
+                self._send_to(target, source, journey, now_ms)
+            case AskFirst(partitions):
+                self._ask(journey, partitions, now_ms)
+            case Wait(why, for_layout):
+                self._rest(journey, now_ms, why, for_layout=for_layout)
+            case NoTarget(why):
+                self._find_no_way(source, journey, why, now_ms)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _send_to(self, target: PartitionEntry, source: Partition, journey: Journey, now_ms: int) -> None:
         self._homeless_ms.pop(journey.key, None)
         slices = slices_in_memory(self._state.parts, source, journey.runs)
         journey.runs = [(piece.first, piece.messages) for piece in slices]
@@ -230,17 +229,12 @@ class ClusterMoves:
         journey.under_way.discard(SETTING_OUT)
         self._look(journey)
 
-    def _find_no_way(self, source: Partition, journey: Journey, now_ms: int) -> None:
+    def _find_no_way(self, source: Partition, journey: Journey, why: str, now_ms: int) -> None:
         """The target is not there. Raises where the journal has no room; the journey is ready then as before."""
         parts, aim = self._state.parts, target_of(journey.aim)
-        if self._state.layout.unreadable:  # one of them may be the target, and may have taken them in
-            self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", for_target=True)
-        elif self._state.layout.is_undecided(aim.name):  # so may these partitions
-            why = f"{aim.name} is being made or deleted, or an entry of it is missing"
-            self._rest(journey, now_ms, why, for_target=True)
-        elif journey.reason == "late" or source.partition_id in self._state.drains:
+        if journey.reason == "late" or source.partition_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
-            self._rest(journey, now_ms, f"there is no queue {aim.name}", for_target=True)
+            self._rest(journey, now_ms, why, for_layout=True)
         elif journey.reason == "redrive":
             # A dead letter whose way back is gone stays where it is, and says so.
             self._state.led[source.partition_id].check_numbers(source)
@@ -316,13 +310,13 @@ class ClusterMoves:
         if self._journeys.get(journey.key) is journey:
             del self._journeys[journey.key]
 
-    def _rest(self, journey: Journey, now_ms: int, why: str, *, for_target: bool = False) -> None:
+    def _rest(self, journey: Journey, now_ms: int, why: str, *, for_layout: bool = False) -> None:
         """It is given up for now, or until its target is there; the target knows what has arrived already."""
         for number in journey.under_way:
             self._requests.pop(number, None)
         journey.under_way.clear()
         journey.phase, journey.why = "resting", why
-        journey.again_ms = None if for_target else now_ms + RETRY_MS
+        journey.again_ms = None if for_layout else now_ms + RETRY_MS
 
     def _wake(self, journey: Journey) -> None:
         self._end(journey)
@@ -353,7 +347,8 @@ class ClusterMoves:
 
     def tick(self, now_ms: int) -> None:
         """Tries again what was given up, and gives up what nobody answers."""
-        self.arrivals.tick(now_ms)
+        if self.arrivals.tick(now_ms):
+            self.layout_changed()
         for journey in list(self._journeys.values()):
             if journey.phase in ("asking", "under way") and now_ms - journey.since_ms >= ANSWER_MS:
                 self._rest(journey, now_ms, "it does not answer")
@@ -366,7 +361,7 @@ class ClusterMoves:
 
     def next_ms(self) -> int | None:
         """When there is something to do."""
-        missing_ms = self.arrivals.next_ms()
+        missing_ms = self._state.layout.next_ms()
         times = [*self._again_ms.values(), *([missing_ms] if missing_ms is not None else [])]
         for journey in self._journeys.values():
             if journey.phase in ("asking", "under way"):
@@ -387,10 +382,7 @@ class ClusterMoves:
         since_ms = self._homeless_ms.get((partition_id, aim))
         if since_ms is None or now_ms - since_ms < HOMELESS_MS:
             return False
-        # What cannot be read may have any name.
-        layout = self._state.layout
-        is_awaited = layout.unreadable or layout.is_undecided(target_of(aim).name)
-        return self._targets.find(partition_id, aim) is None and not is_awaited
+        return self._targets.find(partition_id, aim) is None and awaited(self._state.layout, aim) is None
 
     def why_waits(self, partition_id: int, aim: str) -> str:
         """What people are told about messages on their way to a target; empty: nothing is wrong."""
