@@ -32,6 +32,14 @@ SINGLE = "single"
 """The queue with one replica."""
 _ONE_IN = 200
 METERED_SHARE = 0.08
+WHOLE_STATE_SIZES = ("storage.replica_log.IMAGE_PART_BYTES",)
+FLOOD_SIZES = (
+    "replication.primary_secondary.node.peer_stream.WINDOW_BYTES",
+    "replication.primary_secondary.node.leader.sender.APPEND_BYTES",
+    "storage.replica_log.READ_BYTES",
+    "storage.replica_log.IMAGE_PART_BYTES",
+)
+"""Small in most runs in which clients send more than a slow disk takes."""
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
 
 
@@ -129,7 +137,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         base.options = dataclasses.replace(
             base.options, checkpoint_journal_bytes=random.choice((8, 24, 48)) * KIBIBYTE
         )
-        wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
+        wants_small = WHOLE_STATE_SIZES
     _loosen(base.queues, random)
     if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
         # What such a primary acknowledges alone is what its lease is for. With dice of their own, as below.
@@ -150,9 +158,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.flips_ms:
         # A disk that lies about syncs is survived by the others alone: nothing may end their leases or drain them.
         store = StoreFaultPlan(breaks_ms=store.breaks_ms, deaf_ms=store.deaf_ms)
-    if (
-        store.siege_ms or store.coup_ms
-    ):  # it takes a while until a lease has ended and everybody has heard of it
+    # It takes a while until a lease has ended and everybody has heard of it.
+    if store.siege_ms or store.coup_ms:
         base.duration_ms += 5_000
     scenario = ClusterScenario(
         base,
@@ -183,13 +190,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
-        sizes = ("backend.replication.peer_stream.WINDOW_BYTES", "backend.replication.leading.APPEND_BYTES")
-        scenario.wants_small = (
-            *scenario.wants_small,
-            *sizes,
-            "storage.replica_log.READ_BYTES",
-            "storage.replica_log.IMAGE_PART_BYTES",
-        )
+        scenario.wants_small = (*scenario.wants_small, *FLOOD_SIZES)
     return scenario
 
 
