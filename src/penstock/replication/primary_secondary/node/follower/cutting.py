@@ -115,7 +115,7 @@ class Cutter:
     def _failed(self, followed: FollowedPartition) -> None:
         """The primary has to send everything; where this node is to lead, nobody else has more."""
         if followed.cuts_to_lead:
-            followed.is_uncut = True
+            followed.uncut_epoch = followed.known_epoch
         else:
             followed.needs_whole = True
         self._cut_done(followed)
