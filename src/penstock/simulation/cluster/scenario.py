@@ -70,7 +70,7 @@ class ClusterScenario:
     library_consumers: int = 0
     """How many consumers run the code of the client library."""
     has_rivals: bool = False
-    """Whether several operators change the same queue at once."""
+    """Whether several operators change the same queues at once (`rivals.py`)."""
     remakes_targets: bool = False
     """Whether queues are deleted and made again while messages are on their way to them (`targeted_moves.py`)."""
     unsettles_targets: bool = False
@@ -263,10 +263,10 @@ def _give_single_replica(scenario: ClusterScenario) -> None:
 
 
 def _give_rivals(scenario: ClusterScenario) -> None:
-    """In a tenth of the runs several operators change the same queue at once. With dice of their own, as above."""
+    """In a tenth of the runs several operators change the same queues at once. With dice of their own, as above."""
     dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
     is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
-    scenario.has_rivals = not is_quiet and dice.random() < 0.2
+    scenario.has_rivals = not is_quiet and dice.random() < 0.4
 
 
 def _remake_targets(scenario: ClusterScenario) -> None:
