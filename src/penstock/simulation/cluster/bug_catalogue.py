@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.simulation.cluster.planted_bugs import REPLICATION_BUGS, ClusterBug
+from penstock.simulation.cluster.cluster_bug import ClusterBug
+from penstock.simulation.cluster.planted_bugs import REPLICATION_BUGS
 from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.planted_pauses import PAUSE_BUGS
@@ -13,16 +14,11 @@ from penstock.simulation.cluster.planted_usage import USAGE_BUGS
 
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     **REPLICATION_BUGS,
-    **{
-        name: ClusterBug(*bug)
-        for name, bug in {
-            **MEMBERSHIP_BUGS,
-            **STORAGE_BUGS,
-            **LOSS_BUGS,
-            **USAGE_BUGS,
-            **PAUSE_BUGS,
-            **PROMISE_BUGS,
-            **SEQUENCE_BUGS,
-        }.items()
-    },
+    **MEMBERSHIP_BUGS,
+    **STORAGE_BUGS,
+    **LOSS_BUGS,
+    **USAGE_BUGS,
+    **PAUSE_BUGS,
+    **PROMISE_BUGS,
+    **SEQUENCE_BUGS,
 }

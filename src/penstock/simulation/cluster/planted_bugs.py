@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_order
 from penstock.simulation.cluster import planted_numbers
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.planted_changes import (
     purges_alone,
     purges_one_partition,
@@ -33,16 +34,6 @@ from penstock.simulation.cluster.planted_changes import (
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.targeted_faults import HuntName
 from penstock.simulation.planted_patches import Patch, forget_ids, forget_leases, forget_producers
-
-
-class ClusterBug(NamedTuple):
-    """A bug and the checkers of which at least one must notice it."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
-    """The scenarios in which it is likely to show."""
 
 
 def _fails_over(scenario: ClusterScenario) -> bool:

@@ -4,7 +4,6 @@ show; `planted_bugs` names them too. No other queue of such a run has what the b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from penstock.model.records import Deleted
 from penstock.model.runs import Runs
@@ -16,21 +15,13 @@ from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.routing import browsing
 from penstock.routing.context import RoutingContext
 from penstock.simulation import planted_ordering, planted_patches
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import LOSING_HUNTS, ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.steps.asking import ask_all
 from penstock.steps.step import Ask, Reply, Steps
 from penstock.wire.messages import Count, Purge
-
-
-class LossBug(NamedTuple):
-    """See `planted_bugs.ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Patch]]:
@@ -120,74 +111,74 @@ def _loses(what: Callable[[QueuePlan], object] = lambda plan: True) -> Callable[
     )
 
 
-LOSS_BUGS: dict[str, LossBug] = {
-    "async-deletes-leave-one": LossBug(
+LOSS_BUGS: dict[str, ClusterBug] = {
+    "async-deletes-leave-one": ClusterBug(
         ("I2",),
         "a delete of several messages of an async queue leaves one, and says that it is done",
         _deletes_leave_one,
         _loses(lambda plan: plan.settings.has_queue),
     ),
-    "async-failover-forgets-producers": LossBug(
+    "async-failover-forgets-producers": ClusterBug(
         ("I3",),
         "a node that takes over an async partition has forgotten which batches are stored",
         _on_failover(planted_patches.forget_producers),
         lambda scenario: scenario.faults.hunt == "lost-answer" and _loses()(scenario),
     ),
-    "async-failover-forgets-leases": LossBug(
+    "async-failover-forgets-leases": ClusterBug(
         ("I4",),
         "a node that takes over an async partition makes leased messages ready",
         _on_failover(planted_patches.forget_leases),
         _loses(lambda plan: plan.settings.has_queue),
     ),
-    "async-failover-resets-counts": LossBug(
+    "async-failover-resets-counts": ClusterBug(
         ("I5",),
         "a node that takes over an async partition has forgotten receive counts",
         _on_failover(planted_patches.reset_receive_counts),
         _loses(lambda plan: plan.settings.has_queue),
     ),
-    "async-receives-without-limit": LossBug(
+    "async-receives-without-limit": ClusterBug(
         ("I6",),
         "a message of an async queue is received more often than the queue allows",
         planted_patches.receives_without_limit,
         _loses(lambda plan: plan.settings.max_receives is not None),
     ),
-    "async-release-delay-ignored": LossBug(
+    "async-release-delay-ignored": ClusterBug(
         ("I7",),
         "what was released for later in an async queue is ready at once",
         planted_patches.release_delay_ignored,
         _loses(lambda plan: plan.settings.has_queue),
     ),
-    "async-fifo-overtakes": LossBug(
+    "async-fifo-overtakes": ClusterBug(
         ("fifo",),
         "a group of an async queue goes on while its first message is out",
         planted_patches.fifo_passes_leased,
         _loses(lambda plan: plan.settings.strict and plan.settings.has_queue),
     ),
-    "async-failover-forgets-the-watermark": LossBug(
+    "async-failover-forgets-the-watermark": ClusterBug(
         ("late",),
         "a node that takes over an async partition takes in what comes before what has left the window",
         _on_failover(planted_ordering.forget_floors),
         _loses(lambda plan: plan.settings.sorted),
     ),
-    "async-purges-leave-a-partition": LossBug(
+    "async-purges-leave-a-partition": ClusterBug(
         ("I2",),
         "a purge of an async queue leaves what is in one partition, and says that it is done",
         _purges_leave_a_partition,
         _purges_several,
     ),
-    "async-watermarks-begin-again": LossBug(
+    "async-watermarks-begin-again": ClusterBug(
         ("late",),
         "a node that took over an async partition tells the watermark of a new one",
         _watermarks_begin_again,
         _loses(lambda plan: plan.settings.sorted and plan.settings.ordering == "clock"),
     ),
-    "async-slices-at-the-wrong-message": LossBug(
+    "async-slices-at-the-wrong-message": ClusterBug(
         ("log",),
         "a read from inside of a batch of an async log begins one message too early",
         planted_ordering.slices_begin_with_their_batch,
         _loses(lambda plan: plan.settings.has_log),
     ),
-    "async-failover-forgets-offsets": LossBug(
+    "async-failover-forgets-offsets": ClusterBug(
         ("groups",),
         "in an async log that another node took over groups of readers begin at the front",
         _on_failover(planted_ordering.forget_offsets),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.cluster.layout.entries import NEXT_ID
 from penstock.cluster.manager.loop import ManagerLoop, Write
@@ -17,20 +16,12 @@ from penstock.replication.primary_secondary.core.primary import Primary
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
 from penstock.routing import creating, deleting
 from penstock.routing.context import FreeIds
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.targeted_members import adds_again
 from penstock.simulation.planted_patches import Patch
 from penstock.steps.step import Look, Put, Reply, Steps, Stored
 from penstock.wire.messages import DeleteQueue, Done
-
-
-class MembershipBug(NamedTuple):
-    """See `planted_bugs.ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def counts_from_answer() -> Sequence[Patch]:
@@ -197,68 +188,68 @@ def _writes_late(scenario: ClusterScenario) -> bool:
     return bool(scenario.store.coup_ms and (scenario.faults.crashes_ms or scenario.faults.drains_ms))
 
 
-MEMBERSHIP_BUGS: dict[str, MembershipBug] = {
-    "former-replicas-count": MembershipBug(
+MEMBERSHIP_BUGS: dict[str, ClusterBug] = {
+    "former-replicas-count": ClusterBug(
         ("I10",),
         "a primary takes a replica that was added again for the former one of its node",
         takes_former_replicas,
         adds_again,
     ),
-    "count-lease-from-answer": MembershipBug(
+    "count-lease-from-answer": ClusterBug(
         ("lease", "manager", "I8"),
         "a lease is counted from the answer to a renewal, and not from before it was asked for",
         counts_from_answer,
         _is_besieged_alone,
     ),
-    "lost-lease-unnoticed": MembershipBug(
+    "lost-lease-unnoticed": ClusterBug(
         ("lease", "I8"),
         "a node goes on as if its lease had been renewed when the store says that it has ended",
         ignores_lost_lease,
         _is_besieged_alone,
     ),
-    "same-life-again": MembershipBug(
+    "same-life-again": ClusterBug(
         ("lives",),
         "a node that lost its lease registers again under the same started_ms",
         keeps_its_life,
         _is_besieged,
     ),
-    "unanswered-registration": MembershipBug(
+    "unanswered-registration": ClusterBug(
         ("lives",),
         "a node whose first registration was not answered registers again under the same started_ms",
         forgets_unanswered_put,
         _starts_unanswered,
     ),
-    "decide-without-lease": MembershipBug(
+    "decide-without-lease": ClusterBug(
         ("manager",),
         "a manager goes on deciding after its lease has ended",
         decides_without_lease,
         _is_deposed,
     ),
-    "manager-ignores-versions": MembershipBug(
+    "manager-ignores-versions": ClusterBug(
         ("manager", "I11"),
         "a manager writes its decisions whatever stands there by then",
         writes_without_version,
         _writes_late,
     ),
-    "forgotten-deletions": MembershipBug(
+    "forgotten-deletions": ClusterBug(
         ("I11",),
         "who loads the store again keeps what was taken away meanwhile",
         keeps_what_is_gone,
         _misses_news,
     ),
-    "old-news": MembershipBug(
+    "old-news": ClusterBug(
         ("I11",),
         "news of the store that comes late replaces what is newer",
         takes_old_news,
         _is_besieged,
     ),
-    "deletion-is-only-said": MembershipBug(
+    "deletion-is-only-said": ClusterBug(
         ("I11",),
         "a front end says that a queue is deleted, and it is there",
         only_says_deleted,
         _makes_queues_again,
     ),
-    "ids-used-again": MembershipBug(
+    "ids-used-again": ClusterBug(
         ("I11",),
         "front ends take the same ids from the store's count",
         uses_ids_again,

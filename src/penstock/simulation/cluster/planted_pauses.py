@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from penstock.replication.primary_secondary.node.leader.leader import Leader
 from penstock.replication.primary_secondary.node.leader.sender import LedPartition
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
-
-
-class PauseBug(NamedTuple):
-    """See `planted_bugs.ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _stands_still_in_turns(scenario: ClusterScenario) -> bool:
@@ -37,8 +28,8 @@ def _leases_are_looked_at_early() -> Sequence[Patch]:
     return [(Leader, "_has_lease", has_lease)]
 
 
-PAUSE_BUGS: dict[str, PauseBug] = {
-    "leases-are-looked-at-early": PauseBug(
+PAUSE_BUGS: dict[str, ClusterBug] = {
+    "leases-are-looked-at-early": ClusterBug(
         ("lease", "I8"),
         "a primary that acknowledges alone has looked at its lease before it stood still, and not after",
         _leases_are_looked_at_early,

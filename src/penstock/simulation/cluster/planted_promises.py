@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from penstock.client_core import settling
 from penstock.client_core.call import Call
@@ -16,20 +15,12 @@ from penstock.routing.attempts import Attempts
 from penstock.routing.native_clients import NativeClients
 from penstock.routing.subscription import Replied, Subscription
 from penstock.simulation import planted_deletion
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.planted_changes import carries_old_settings
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.steps.step import Outcome
 from penstock.wire import messages
-
-
-class PromiseBug(NamedTuple):
-    """See `ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _credit_is_forgotten() -> Sequence[Patch]:
@@ -99,55 +90,55 @@ def _fails_over(scenario: ClusterScenario) -> bool:
 
 
 PROMISE_BUGS = {
-    "credit-is-forgotten": PromiseBug(
+    "credit-is-forgotten": ClusterBug(
         ("I13",),
         "a front end pushes messages to a consumer for which it has no credit",
         _credit_is_forgotten,
         _has_library,
     ),
-    "unused-credit-is-lost": PromiseBug(
+    "unused-credit-is-lost": ClusterBug(
         ("liveness",),
         "a front end forgets credit that a receive did not use up, so that a consumer gets nothing in the end",
         _unused_credit_is_lost,
         _has_library,
     ),
-    "pushed-and-given-back": PromiseBug(
+    "pushed-and-given-back": ClusterBug(
         ("I4", "I5"),
         "a front end gives messages back that their consumer has",
         _is_pushed_and_given_back,
         _has_library,
     ),
-    "failures-are-told-as-done": PromiseBug(
+    "failures-are-told-as-done": ClusterBug(
         ("I1", "I2", "I4", "I5"),
         "the client library says that messages are settled when nobody knows",
         _failures_are_told_as_done,
         lambda scenario: _has_library(scenario) and _fails_over(scenario),
     ),
-    "what-is-sent-again-was-done": PromiseBug(
+    "what-is-sent-again-was-done": ClusterBug(
         ("I1", "I2", "I4"),
         "the client library takes a delete for done that was sent again and came too late",
         _whatever_is_sent_again_was_done,
         lambda scenario: _has_library(scenario) and _fails_over(scenario),
     ),
-    "second-answers-say-done": PromiseBug(
+    "second-answers-say-done": ClusterBug(
         ("I1", "I2", "I4"),
         "a front end says that messages are deleted when its second attempt came too late",
         _second_answers_say_done,
         lambda scenario: _fails_over(scenario) and not _has_library(scenario),
     ),
-    "old-settings-are-carried": PromiseBug(
+    "old-settings-are-carried": ClusterBug(
         ("I11",),
         "a change of a queue that was answered is taken back by one that began before it",
         carries_old_settings,
         lambda scenario: scenario.has_rivals,
     ),
-    "deleted-targets-go-unsettled": PromiseBug(
+    "deleted-targets-go-unsettled": ClusterBug(
         ("I6",),
         "a partition of a deleted queue is given up before its sources know what has arrived in it",
         planted_deletion.gives_up_the_unsettled,
         lambda scenario: scenario.unsettles_targets,
     ),
-    "gone-targets-count-as-reached": PromiseBug(
+    "gone-targets-count-as-reached": ClusterBug(
         ("I1", "I6"),
         "messages leave their queue when the one that they were to go to is deleted, and are nowhere",
         planted_deletion.counts_gone_targets_as_reached,

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
 from penstock.simulation import planted_order
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import ClusterScenario
-from penstock.simulation.planted_patches import Patch
-
-
-class SequenceBug(NamedTuple):
-    """See `ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _sends_in_order(scenario: ClusterScenario) -> bool:
@@ -24,14 +12,14 @@ def _sends_in_order(scenario: ClusterScenario) -> bool:
     return scenario.base.ordered_producers > 0 and bool(faults.crashes_ms or faults.cuts_ms or faults.hunt)
 
 
-SEQUENCE_BUGS: dict[str, SequenceBug] = {
-    "failed-sends-break-nothing": SequenceBug(
+SEQUENCE_BUGS: dict[str, ClusterBug] = {
+    "failed-sends-break-nothing": ClusterBug(
         ("order",),
         "a front end sends what follows a batch of which a share has failed",
         planted_order.failed_sends_break_nothing,
         _sends_in_order,
     ),
-    "held-sends-break-nothing": SequenceBug(
+    "held-sends-break-nothing": ClusterBug(
         ("order",),
         "a batch is stored though the one before it was held and refused",
         planted_order.held_sends_break_nothing,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from penstock.backend.node import whole_state
 from penstock.replication.primary_secondary.node import peer_stream
@@ -14,21 +13,13 @@ from penstock.replication.primary_secondary.node.leader.sender import LedPartiti
 from penstock.replication.primary_secondary.node.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_idleness, planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_claims, planted_cuts
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.targeted_copies import fails_copies
 from penstock.simulation.planted_patches import Patch
 from penstock.storage import replica_log
 from penstock.storage.copy import CopyJob
 from penstock.storage.segments import Segments
-
-
-class StorageBug(NamedTuple):
-    """See `planted_bugs.ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _whole_states(scenario: ClusterScenario) -> bool:
@@ -96,68 +87,68 @@ def _ignores_windows() -> Sequence[Patch]:
     ]
 
 
-STORAGE_BUGS: dict[str, StorageBug] = {
-    "failed-copies-drop-the-next": StorageBug(
+STORAGE_BUGS: dict[str, ClusterBug] = {
+    "failed-copies-drop-the-next": ClusterBug(
         ("ledger", "I9", "I10", "log-cut"),
         "a partition that was dropped while a copy of it failed is removed when the next copy of it is done",
         _failed_copies_forget_nothing,
         fails_copies,
     ),
-    "restart-forgets-whole-states": StorageBug(
+    "restart-forgets-whole-states": ClusterBug(
         ("ledger",),
         "after a restart a replica has not got the state that it was sent whole",
         planted_opening.whole_states_are_forgotten,
         _whole_states,
     ),
-    "cut-one-too-many": StorageBug(
+    "cut-one-too-many": ClusterBug(
         ("log-cut",),
         "a replica that cuts its log cuts one record that is committed",
         planted_cuts.cuts_one_too_many,
         _parts_logs,
     ),
-    "cut-forgets-producers": StorageBug(
+    "cut-forgets-producers": ClusterBug(
         ("log-cut",),
         "a replica that cut its log has forgotten which batches are stored",
         planted_cuts.cuts_forget_producers,
         _parts_logs,
     ),
-    "failover-drops-messages": StorageBug(
+    "failover-drops-messages": ClusterBug(
         ("I1",),
         "a node that takes over an async partition drops what could be received",
         _failover_drops,
         _loses_async,
     ),
-    "windows-are-ignored": StorageBug(
+    "windows-are-ignored": ClusterBug(
         ("I13",),
         "a primary sends on however much of it a replica has not got on its disk yet",
         _ignores_windows,
         _floods,
     ),
-    "logs-are-cut-early": StorageBug(
+    "logs-are-cut-early": ClusterBug(
         ("log-cut",),
         "a log is cut at half the bytes that it should keep",
         planted_ordering.logs_are_cut_early,
         _short_logs,
     ),
-    "claims-are-left-out": StorageBug(
+    "claims-are-left-out": ClusterBug(
         ("I3",),
         "partitions do not agree on whose a deduplication id is",
         planted_claims.claims_are_left_out,
         planted_claims.has_claims,
     ),
-    "bars-are-left-out": StorageBug(
+    "bars-are-left-out": ClusterBug(
         ("I3",),
         "a partition stores an id after it said that it has not got it",
         planted_claims.bars_are_left_out,
         planted_claims.has_claims,
     ),
-    "bars-end-with-the-window": StorageBug(
+    "bars-end-with-the-window": ClusterBug(
         ("I3",),
         "a send that was held up stores an id that was given to another partition",
         planted_claims.bars_end_with_the_window,
         planted_claims.has_short_windows,
     ),
-    "one-idle-partition-is-enough": StorageBug(
+    "one-idle-partition-is-enough": ClusterBug(
         ("idle",),
         "a queue goes of which one partition is not used",
         planted_idleness.one_idle_partition_is_enough,

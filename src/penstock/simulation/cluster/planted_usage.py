@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.frontend.telling import tell
 from penstock.frontend.usage.internal_log import InternalLog
 from penstock.frontend.usage.record_usage import RecordedAnswers
 from penstock.model.batch import Buffer
+from penstock.simulation.cluster.cluster_bug import ClusterBug
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.steps.step import Steps
@@ -16,15 +17,6 @@ from penstock.usage import collector
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import UsageCollector
 from penstock.usage.spool import Spool
-
-
-class UsageBug(NamedTuple):
-    """See `planted_bugs.ClusterBug`."""
-
-    checkers: tuple[str, ...]
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[ClusterScenario], bool]
 
 
 def _records_late() -> Sequence[Patch]:
@@ -107,11 +99,11 @@ def _is_metered(scenario: ClusterScenario) -> bool:
     return scenario.is_metered
 
 
-def _bug(sentence: str, patches: Callable[[], Sequence[Patch]]) -> UsageBug:
-    return UsageBug(("I12",), sentence, patches, _is_metered)
+def _bug(sentence: str, patches: Callable[[], Sequence[Patch]]) -> ClusterBug:
+    return ClusterBug(("I12",), sentence, patches, _is_metered)
 
 
-USAGE_BUGS: dict[str, UsageBug] = {
+USAGE_BUGS: dict[str, ClusterBug] = {
     "usage-is-recorded-late": _bug("a call is answered before its row is written", _records_late),
     "usage-batches-are-renumbered": _bug(
         "usage that is handed on again has another number, and is stored twice", _renumbers
