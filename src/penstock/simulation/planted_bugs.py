@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import NamedTuple
 
 from penstock.model.errors import ErrorCode
 from penstock.model.records import Deleted, MoveFinished
@@ -21,6 +20,7 @@ from penstock.simulation import (
     planted_order,
     planted_ordering,
 )
+from penstock.simulation.planted_bug import PlantedBug
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -49,15 +49,6 @@ from penstock.simulation.planted_patches import (
     stale_receipts_work,
 )
 from penstock.simulation.scenario import Scenario
-
-
-class PlantedBug(NamedTuple):
-    """A bug, the checker that must notice it, and the scenarios in which it can show."""
-
-    checker: str
-    sentence: str
-    patches: Callable[[], Sequence[Patch]]
-    shows: Callable[[Scenario], bool]
 
 
 def planted(name: str | None) -> AbstractContextManager[None]:
@@ -261,6 +252,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_order.any_batch_is_taken,
         _sends_in_order,
     ),
+    "refused-batches-go-to-the-end": PlantedBug(
+        "order",
+        "the client sends a batch that was refused again behind those that follow it",
+        planted_order.refused_batches_go_to_the_end,
+        _sends_in_order,
+    ),
     "answers-before-the-stamp": PlantedBug(
         "time",
         "a send is acknowledged when its stamp may be past, not when it is",
@@ -396,4 +393,4 @@ BUGS: dict[str, PlantedBug] = {
         lambda scenario: scenario.has_visitor,
     ),
 }
-BUGS.update({name: PlantedBug(*bug) for name, bug in planted_faults.FAULT_BUGS.items()})
+BUGS.update(planted_faults.FAULT_BUGS)

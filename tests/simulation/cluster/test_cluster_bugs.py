@@ -24,6 +24,10 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "failed-sends-break-nothing": (9,),
     "held-sends-break-nothing": (82,),
     "windows-are-ignored": (60,),
+    "unclean-primaries-keep-everything": (115, 352),
+    "what-is-sent-again-follows-nothing": (8, 14),
+    "what-is-sent-again-is-new": (7, 8),
+    "deposed-primaries-are-believed": (124, 100),
 }
 """Where those were seen that show rarely."""
 
