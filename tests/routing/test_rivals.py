@@ -141,6 +141,8 @@ def test_who_loses_every_race_is_refused_for_now() -> None:
     assert _lost_races(world, delete(DeleteQueue("q"))) == (ATTEMPTS, ErrorCode.OVERLOADED)
     altering = alter(world.context, AlterQueue("q", {"delay_ms": 5}))
     assert _lost_races(world, altering) == (1, ErrorCode.OVERLOADED)
+    creating_one = made(World().context, "r", SETTINGS, may_differ=False)
+    assert _lost_races(World(), creating_one) == (ATTEMPTS**2, ErrorCode.OVERLOADED), "it never gets an id"
 
 
 def test_a_receipt_over_several_partitions_has_one_outcome() -> None:
