@@ -17,13 +17,18 @@ from tests.backend.harness import NodeHarness
 from tests.backend.lifecycle_log import rows_of
 
 
-def in_one_turn(node: NodeHarness, *requests: messages.Request, body: bytes = b"") -> None:
-    """Nothing moves between them."""
+def hand_in(node: NodeHarness, *requests: messages.Request, body: bytes = b"") -> None:
+    """Nothing is done about them yet. `body`: of the first."""
     for number, request in enumerate(requests):
         frame = Frame(
             900 + number, memoryview(messages.encode_message(request)), memoryview(b"" if number else body)
         )
         node.node.handle(1, frame, node.now_ms)
+
+
+def in_one_turn(node: NodeHarness, *requests: messages.Request, body: bytes = b"") -> None:
+    """Nothing moves between them."""
+    hand_in(node, *requests, body=body)
     node.turn()
 
 
@@ -46,16 +51,7 @@ def test_redriven_messages_arrive_though_their_queue_is_deleted_at_once(crash: b
     node = NodeHarness()
     dead = exhausted(node, b"a", b"b")
     if crash:
-        node.node.handle(
-            1,
-            Frame(7, memoryview(messages.encode_message(messages.Redrive(dead))), memoryview(b"")),
-            node.now_ms,
-        )
-        node.node.handle(
-            1,
-            Frame(8, memoryview(messages.encode_message(messages.DeleteQueue("dead"))), memoryview(b"")),
-            node.now_ms,
-        )
+        hand_in(node, messages.Redrive(dead), messages.DeleteQueue("dead"))
         flush = node.node._store.take_flush()  # before anything has set out
         assert flush is not None
         flush.run()
@@ -98,12 +94,11 @@ class NoRoomForLargeEntries:
         monkeypatch.setattr(Journal, "_put", put_if_small)
 
 
-@pytest.mark.parametrize("crash", [False, True])
-@pytest.mark.parametrize("made_again", [False, True])
-def test_dead_letters_that_were_deleted_stay_deleted_when_their_queue_is_deleted_in_the_middle_of_the_move(
-    monkeypatch: pytest.MonkeyPatch, made_again: bool, crash: bool
-) -> None:
-    """One step of the move has two pieces; the first has arrived, and the second finds no room."""
+def half_moved(monkeypatch: pytest.MonkeyPatch) -> tuple[PatientNode, int, int, NoRoomForLargeEntries]:
+    """One step of a move of dead letters has two pieces: the first has arrived and is deleted, the second finds no room.
+
+    With the ids of the queue that they leave and of the one that they move to.
+    """
     node = PatientNode()
     orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
     node.send(orders, [b"small"])
@@ -111,7 +106,17 @@ def test_dead_letters_that_were_deleted_stay_deleted_when_their_queue_is_deleted
     journal = NoRoomForLargeEntries(monkeypatch)
     assert len(node.receive(orders).bodies) == 2
     node.advance(1_500)
-    assert node.drain(node.show("dead").queue_id) == [b"small"], "the first piece, and it is deleted"
+    dead = node.show("dead").queue_id
+    assert node.drain(dead) == [b"small"]
+    return node, orders, dead, journal
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("made_again", [False, True])
+def test_dead_letters_that_were_deleted_stay_deleted_when_their_queue_is_deleted_in_the_middle_of_the_move(
+    monkeypatch: pytest.MonkeyPatch, made_again: bool, crash: bool
+) -> None:
+    node, _, _, journal = half_moved(monkeypatch)
     node.call(messages.DeleteQueue("dead"))
     if made_again:
         node.create("dead")
@@ -130,14 +135,7 @@ def test_a_deleted_queue_stays_until_a_damaged_source_knows_what_has_arrived(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, repaired: bool
 ) -> None:
     """`repaired`: what was damaged can be read after a restart; else the damaged queue is deleted too."""
-    node = PatientNode()
-    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
-    node.send(orders, [b"small"])
-    node.send(orders, [b"L" * 100_000])
-    journal = NoRoomForLargeEntries(monkeypatch)
-    assert len(node.receive(orders).bodies) == 2
-    node.advance(1_500)
-    assert node.drain(node.show("dead").queue_id) == [b"small"]
+    node, orders, _, journal = half_moved(monkeypatch)
     node.node._parts.fence(orders, DamagedEntryError("a file", 0, "the test says so"))
     node.call(messages.DeleteQueue("dead"))
     assert "deletion of queue 'dead' waits: it has messages of a queue that is damaged" in caplog.text
@@ -159,15 +157,7 @@ def test_what_arrived_from_a_damaged_source_is_remembered_over_restarts(
     monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
     """The sector of the source cannot be read at one start, and can at the next one. `target`: what happens to it between them."""
-    node = PatientNode()
-    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
-    node.send(orders, [b"small"])
-    node.send(orders, [b"L" * 100_000])
-    journal = NoRoomForLargeEntries(monkeypatch)
-    assert len(node.receive(orders).bodies) == 2
-    node.advance(1_500)
-    dead = node.show("dead").queue_id
-    assert node.drain(dead) == [b"small"], "it arrived, and is deleted"
+    node, orders, dead, journal = half_moved(monkeypatch)
     _flip_a_bit(node)
     node.crash()
     node.advance(500)
@@ -270,9 +260,7 @@ def test_a_deleted_queue_that_is_found_to_be_damaged_stays_for_whoever_repairs_i
     node = NodeHarness()
     dead = exhausted(node, b"a", b"b")
     parts = node.node._parts
-    for request in (messages.Redrive(dead), messages.DeleteQueue("dead")):
-        frame = Frame(900, memoryview(messages.encode_message(request)), memoryview(b""))
-        node.node.handle(1, frame, node.now_ms)
+    hand_in(node, messages.Redrive(dead), messages.DeleteQueue("dead"))
     parts.fence(dead, DamagedEntryError("segment", 0, "a test says so"))
     node.turn()
     assert "dead" in holds(node)

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.ordering import pending_runs
 from penstock.ordering.clock_interval import ClockInterval, around
+from penstock.ordering.pending_runs import _MESSAGES_LIKE_A_RUN
 from penstock.ordering.stamped_run import run_of, run_of_range
 from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId, last_of
 from penstock.ordering.window_sorter import Accepted, Late, Refused, SorterImage, WindowSorter
@@ -164,6 +166,71 @@ def test_a_batch_is_cut_where_the_window_ends() -> None:
     emitted = sorter.emit(exact(40))
     assert emitted is not None
     assert emitted.runs == [(3, 2)]
+
+
+def steps(sorter: WindowSorter, most: int) -> list[int]:
+    """How many messages leave with each record."""
+    left: list[int] = []
+    while (through_us := sorter.due_through(exact(FAR), most)) is not None:
+        emitted = sorter.emit_through(through_us)
+        assert emitted is not None
+        left.append(emitted.messages)
+    return left
+
+
+def test_a_long_batch_that_is_overdue_leaves_with_a_few_records() -> None:
+    sorter = WindowSorter(0, 0)
+    sorter.add(run_of(range(1, 10_001), 1, 0, 1), exact(FAR))
+    assert steps(sorter, 500) == [500 * _MESSAGES_LIKE_A_RUN - 1, 10_000 - 500 * _MESSAGES_LIKE_A_RUN + 1]
+
+
+def test_long_batches_that_overlap_leave_with_a_few_records() -> None:
+    sorter = WindowSorter(0, 0)
+    for process in range(1, 101):
+        sorter.add(run_of(range(process, 100_000, 100), process, 0, process * 1_000), exact(FAR))
+    left = steps(sorter, 500)
+    assert sum(left) == 100 * 1_000 - 1  # the last one would be stamped 100,000
+    assert len(left) < 20
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=6),
+    st.integers(1, 8),
+    st.integers(1, 50),
+)
+def test_a_record_lets_out_as_much_as_it_may_and_no_more(
+    batches: list[list[int]], most: int, until_us: int
+) -> None:
+    sorter = WindowSorter(0, 0)
+    batches = [sorted(times) for times in batches]
+    for number, times in enumerate(batches):
+        sorter.add(run_of(times, number + 1, 0, number * 10 + 1), exact(FAR))
+
+    def messages(through_us: int) -> int:
+        return sum(time_us <= through_us for times in batches for time_us in times)
+
+    def runs(through_us: int) -> int:
+        return sum(times[0] <= through_us for times in batches)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pending_runs, "_MESSAGES_LIKE_A_RUN", 10**9)  # runs alone count
+        through_us = sorter.due_through(exact(until_us), most)
+        patched.setattr(pending_runs, "_MESSAGES_LIKE_A_RUN", 1)
+        by_messages_us = sorter.due_through(exact(until_us), most)
+    head_us = min(times[0] for times in batches)
+    if head_us > until_us:
+        assert through_us is by_messages_us is None
+        return
+    assert through_us is not None
+    assert by_messages_us is not None
+    assert head_us <= by_messages_us <= through_us <= until_us
+    if through_us < until_us:
+        assert runs(through_us) >= most
+        assert runs(through_us - 1) < most
+    work = runs(by_messages_us) + messages(by_messages_us)
+    assert work <= most or by_messages_us == head_us or runs(by_messages_us) > most
+    if by_messages_us < through_us:
+        assert runs(by_messages_us + 1) + messages(by_messages_us + 1) > most
 
 
 def test_batches_that_do_not_overlap_leave_as_ranges() -> None:

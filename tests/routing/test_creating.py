@@ -27,6 +27,7 @@ from penstock.cluster.manager.placement import Census
 from penstock.model.document import UNSEALED
 from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.settings import QueueSettings
+from penstock.routing import creating
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.creating import made
@@ -126,6 +127,15 @@ def test_what_is_given_up_leaves_the_nodes_that_hold_it_by_now() -> None:
     given_up = [decode_partition(value) for key, (value, _) in world.entries.items() if "partitions" in key]
     assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c", "d"])]
     assert [entry.serving for entry in given_up] == [1]
+
+
+def test_ids_that_were_counted_are_taken_by_the_attempt_that_counted_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(creating, "ATTEMPTS", 1)
+    world = World()
+    assert world.make("q").partitions
+    assert queue_key("q") in world.entries
 
 
 def test_a_count_of_ids_that_was_put_back_gives_out_no_id_twice() -> None:

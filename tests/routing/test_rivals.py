@@ -9,6 +9,7 @@ import pytest
 from penstock.cluster.layout.entries import NEXT_ID, PARTITIONS, QueueEntry, encode, partition_key, queue_key
 from penstock.model.errors import ErrorCode, PenstockError, VersionConflictError
 from penstock.model.settings import QueueSettings
+from penstock.routing import creating
 from penstock.routing.altering import _alter_partition, alter
 from penstock.routing.creating import made
 from penstock.routing.deleting import ATTEMPTS, delete
@@ -67,7 +68,11 @@ def test_a_name_that_does_not_become_free_is_refused_for_now() -> None:
     assert refused.value.code == ErrorCode.OVERLOADED
 
 
-def test_one_request_counts_ids_for_all_that_wait_meanwhile() -> None:
+@pytest.mark.parametrize("attempts", [1, ATTEMPTS])
+def test_one_request_counts_ids_for_all_that_wait_meanwhile(
+    attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creating, "ATTEMPTS", attempts)
     world = World()
     first = made(world.context, "one", SETTINGS, may_differ=False)
     step: Any = first.send(None)
@@ -136,6 +141,8 @@ def test_who_loses_every_race_is_refused_for_now() -> None:
     assert _lost_races(world, delete(DeleteQueue("q"))) == (ATTEMPTS, ErrorCode.OVERLOADED)
     altering = alter(world.context, AlterQueue("q", {"delay_ms": 5}))
     assert _lost_races(world, altering) == (1, ErrorCode.OVERLOADED)
+    creating_one = made(World().context, "r", SETTINGS, may_differ=False)
+    assert _lost_races(World(), creating_one) == (ATTEMPTS**2, ErrorCode.OVERLOADED), "it never gets an id"
 
 
 def test_a_receipt_over_several_partitions_has_one_outcome() -> None:

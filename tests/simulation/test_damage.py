@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from penstock.simulation.damage import pick_byte
+from penstock.simulation.damage import Stretch, pick_byte
 from penstock.simulation.workload.operator import Operator
 from penstock.simulation.world import World
 from penstock.storage import snapshot
@@ -49,3 +49,22 @@ def test_a_start_that_fails_for_another_reason_leaves_no_damage_behind(seed: int
     assert not world.history.flips
     machine.disk.capacity = None
     assert machine.boot()
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_write_that_is_missing_in_the_journal_makes_every_queue_a_suspect(seed: int) -> None:
+    """It landed in a file of one queue; in its place is a hole, and whose it was is not known."""
+    world = World(1)
+    world.machine.boot()
+    world.tasks.start(Operator(world.stage, "operator-0").set_up())
+    world.schedule.run(lambda: not world.tasks.active, 10_000)
+    disk, faults = world.machine.disk, world.faults._inside
+    journal = next(name for name in disk.files() if name.startswith("journal/"))
+    other = next(name for name in disk.files() if not name.startswith("journal/"))
+    written = Stretch(journal, 0, 1, 0, frozenset({1}), 0, 1)
+    landed = Stretch(other, 0, 1, 0, frozenset({2}), 0, 2)
+    before = disk.contents(journal)
+    faults._misdirect(world.machine, written, landed, Random(seed))
+    is_missing = disk.contents(journal) != before
+    assert (None in {flip.owner for flip in world.history.flips}) is is_missing
+    assert {1, 2} <= {flip.owner for flip in world.history.flips}

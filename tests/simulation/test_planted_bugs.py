@@ -56,6 +56,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "fifo-overtakes": (2, 10),
     "batches-follow-nothing": (2, 10),
     "any-batch-is-taken": (2, 10),
+    "refused-batches-go-to-the-end": (16, 18),
     "answers-before-the-stamp": (3, 5),
     "restart-forgets-stamps": (33, 76),
     "snapshots-lose-the-order": (29, 35),

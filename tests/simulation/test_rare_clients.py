@@ -22,8 +22,9 @@ def test_one_run_in_eight_receives_from_several_queues_at_once(nodes: int | None
 
 
 def test_rivals_meet_at_the_store() -> None:
-    outcome = run_seed(92, nodes=3, keep_trace=True)
+    outcome = run_seed(23, nodes=3, keep_trace=True)
     assert outcome.faults["queue made, changed or deleted by rivals"]
+    assert outcome.faults["several operators at one queue"]
     assert _has(outcome.trace, "rival-0", "Queue contested")
     assert not outcome.violations
 

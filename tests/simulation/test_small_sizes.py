@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import penstock
+from penstock.simulation.cluster.scenario import FLOOD_SIZES
 from penstock.simulation.sizes.size import Size
-from penstock.simulation.sizes.small_sizes import SIZES, draw_sizes, put_on, with_small_options
+from penstock.simulation.sizes.small_sizes import (
+    SIZES,
+    STEPS_OF_STATES,
+    draw_sizes,
+    put_on,
+    with_small_options,
+)
 from penstock.simulation.sizes.usage_sizes import USAGE, with_usage_sizes
 from penstock.simulation.world import World
 from penstock.storage.options import StorageOptions
@@ -40,6 +50,8 @@ ROOM_ONLY = {("queue.state.producers", "PRODUCER_BATCHES_REMEMBERED")}
 """Modules that make room for the value of production; smaller values use less of that room."""
 ALL = (*SIZES, *USAGE)
 IN_TABLE = {f"{size.module}.{size.name}" for size in ALL}
+SIZE_NAME = re.compile(r"[a-z_]+(\.[a-z_]+)+\._?[A-Z][A-Z_]+")
+"""How the tables of the simulation name a size."""
 
 
 def _module(path: Path) -> str:
@@ -161,6 +173,24 @@ def test_what_follows_from_a_size_follows() -> None:
         assert (chunk.CHUNK_BITS, chunk.CHUNK_MESSAGES, vars(table)["CHUNK_MASK"]) == (2, 4, 3)
         assert len(scan._ZEROS) == 64 + 40
     assert (chunk.CHUNK_BITS, chunk.CHUNK_MESSAGES, vars(table)["CHUNK_MASK"]) == (12, 4096, 4095)
+
+
+def test_every_size_that_is_named_anywhere_exists() -> None:
+    """A former name would be drawn by no run."""
+    named = {
+        (module, node.value)
+        for module, tree in _trees().items()
+        if module.startswith("simulation")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SIZE_NAME.fullmatch(node.value)
+    }
+    assert {name for _, name in named} >= {*FLOOD_SIZES, *STEPS_OF_STATES}
+    assert not sorted((module, name) for module, name in named if name not in IN_TABLE)
+
+
+def test_a_wanted_size_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(LookupError, match="WINDOW_BYTES"):
+        draw_sizes(Random("sizes"), ("backend.replication.peer_stream.WINDOW_BYTES",))
 
 
 def test_the_seed_decides() -> None:

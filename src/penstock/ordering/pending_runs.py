@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
+from itertools import repeat
 from typing import NamedTuple
 
 from penstock.model.runs import Runs, runs_in_order
@@ -61,20 +62,44 @@ class PendingRuns:
         return self._heap[0][0] if self._heap else None
 
     def first_through(self, time_us: int, most: int) -> int:
-        """A time up to which about so many runs begin, fewer where they are long; no later than another time."""
+        """The last time up to which about so many runs leave, fewer where they are long; no later than another time.
+
+        Where it ends within a run, what is left of the run leaves later. What waits at the smallest time leaves in any case.
+        """
+        first: list[Entry] = []
+        is_rest = False
+        for entry in self._by_head():
+            if entry[0] > time_us:
+                break
+            if is_rest := len(first) == most:
+                break
+            first.append(entry)
+        if not first:
+            return time_us
+        heads = [entry[0] for entry in first]
+        last_us = heads[-1] if is_rest else time_us
+
+        def work(through_us: int) -> int:
+            return sum(map(_work, first, repeat(through_us)))
+
+        if work(last_us) <= most:
+            return last_us
+        # Between two heads first: that takes a few looks, however far apart the times are.
+        place = max(1, bisect_right(heads, most, key=work))
+        low_us, high_us = heads[place - 1], heads[place] if place < len(heads) else last_us
+        between = range(low_us + 1, high_us)
+        return low_us + bisect_right(between, most, key=work)
+
+    def _by_head(self) -> Iterator[Entry]:
+        """The runs in the order of their heads, as far as they are asked for."""
         heap = self._heap
-        nearest = [(heap[0], 0)] if heap else []  # runs of which all that go before them were counted
-        last_us = time_us
-        while most > 0:
-            if not nearest or nearest[0][0][0] > time_us:
-                return time_us
-            (*_, start, run), place = heappop(nearest)
-            most -= 1 + (len(run.times) - start) // _MESSAGES_LIKE_A_RUN
+        nearest = [(heap[0], 0)] if heap else []  # runs of which all that go before them were given
+        while nearest:
+            entry, place = heappop(nearest)
             for child in (2 * place + 1, 2 * place + 2):
                 if child < len(heap):
                     heappush(nearest, (heap[child], child))
-            last_us = heap[place][0]
-        return min(time_us, last_us)
+            yield entry
 
     def take_through(self, time_us: int) -> Taken | None:
         """Takes out everything up to and with a time; None where nothing is."""
@@ -130,6 +155,14 @@ def images_in_order(entries: list[Entry]) -> Iterator[list[RunImage]]:
         in_order = sorted(stretches.pop(number), key=_by_sequence)
         for start in range(0, len(in_order), _IMAGES_AT_ONCE):
             yield [run.image(place) for _, _, _, _, place, run in in_order[start : start + _IMAGES_AT_ONCE]]
+
+
+def _work(entry: Entry, through_us: int) -> int:
+    """How much there is to do to let out what a run has up to a time."""
+    head_us, _, _, _, start, run = entry
+    if head_us > through_us:
+        return 0
+    return 1 + (bisect_right(run.times, through_us, start) - start) // _MESSAGES_LIKE_A_RUN
 
 
 def _by_sequence(entry: Entry) -> int:

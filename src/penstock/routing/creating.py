@@ -223,22 +223,32 @@ def _gone(context: RoutingContext, name: str) -> Steps[None]:
 def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
     """New ids. One request reserves them in the store for all requests that wait here meanwhile."""
     ids = context.ids
+    taken = ids.take(count)
     for _ in range(ATTEMPTS):
-        taken = ids.take(count)
         if taken is not None:
-            return list(taken)
+            break
         if ids.counting:
             ids.wanted += count
             yield Until(lambda: not ids.counting, PATIENCE_MS)
-            continue
-        ids.counting = True
-        ids.above = max(ids.above, context.map.ids_above)
-        try:
-            yield from _count_on(ids, count)
-        finally:
-            ids.counting = False
-            context.map.touch(NEXT_ID)
-    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are created at the same time; try again")
+        else:
+            yield from _counted(context, count)
+        # At once: an attempt that got ids must not end without them.
+        taken = ids.take(count)
+    if taken is None:
+        raise PenstockError(ErrorCode.OVERLOADED, "too many queues are created at the same time; try again")
+    return list(taken)
+
+
+def _counted(context: RoutingContext, count: int) -> Steps[None]:
+    """Takes ids from the store's count; requests that need some meanwhile wait."""
+    ids = context.ids
+    ids.counting = True
+    ids.above = max(ids.above, context.map.ids_above)
+    try:
+        yield from _count_on(ids, count)
+    finally:
+        ids.counting = False
+        context.map.touch(NEXT_ID)
 
 
 def _count_on(ids: FreeIds, count: int) -> Steps[None]:

@@ -171,9 +171,10 @@ class MachineFaults:
         start = written.first * SECTOR_BYTES
         data = disk.contents(written.file)[start : start + size]
         self._put(disk.inode(landed.file), landed.first * SECTOR_BYTES, data)
+        self._damaged(machine, "misdirected write", landed, written.owners | landed.owners)
         if dice.random() < 0.5:  # else it was repeated, and is at both places
             self._restore(machine, written, dice)
-        self._damaged(machine, "misdirected write", landed, written.owners | landed.owners)
+            self._suspect(written, written.owners)
 
     def places(self, machine: Machine) -> list[Stretch]:
         """The places on a machine that may be damaged."""
@@ -213,7 +214,11 @@ class MachineFaults:
             "faults",
             f"{machine.name}: {what} at sector {place.first} of {place.file}, of queues {sorted(owners)}",
         )
-        # A missing header leaves a hole in the journal, of unknown partitions.
+        self._suspect(place, owners)
+
+    def _suspect(self, place: Stretch, owners: Collection[int]) -> None:
+        """Notes for checkers who may be fenced because a place holds something else."""
+        # A header that is gone leaves a hole in the journal, and whose it was is not known.
         suspects: list[int | None] = [None] if place.file.startswith(f"{FOLDER}/") else [*sorted(owners)]
         for owner in suspects:
             self._history.flips.append(BitFlip(self._schedule.now_ms, place.file, owner))

@@ -13,10 +13,12 @@ from random import Random
 import msgspec
 import pytest
 
+from penstock.replication.primary_secondary.node.follower.cutting import Cutter
 from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.cluster import scenario
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.observer import Observer
 from penstock.simulation.cluster.scenario import (
     CLUSTER_KINDS,
     LIMITED_KINDS,
@@ -125,6 +127,30 @@ def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -
         if report.faults.get("acknowledged message lost by async"):
             return
     pytest.fail("no failover of an async queue lost anything")
+
+
+UNCLEAN_SEED = 115
+"""An unclean election brings back one that wrote what was never committed, and whose numbers were given to others."""
+
+
+def test_what_a_primary_cannot_cut_off_is_excused_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the journals of all nodes had let go of it (ADR 29)."""
+    assert not run_seed(UNCLEAN_SEED, nodes=3).faults.get("number given to two messages")
+    real = Cutter.step
+
+    def step(self: Cutter) -> None:
+        for partition_id, followed in list(self._to_cut.items()):
+            if followed.cuts_to_lead:
+                del self._to_cut[partition_id]
+                self._failed(followed)
+        real(self)
+
+    monkeypatch.setattr(Cutter, "step", step)
+    report = run_seed(UNCLEAN_SEED, nodes=3)
+    assert report.violations == []
+    assert report.faults.get("number given to two messages")
+    monkeypatch.setattr(Observer, "_look_for_uncut", lambda *arguments: None)
+    assert {violation.checker for violation in run_seed(UNCLEAN_SEED, nodes=3).violations} == {"numbers"}
 
 
 def test_a_seed_prints_the_same_trace_in_every_process() -> None:

@@ -344,3 +344,16 @@ def test_a_move_that_an_unclean_election_lost_excuses_a_second_one_of_a_message_
     _moved_and_deleted(queue, other)
     elsewhere = [found.sentence for found in CHECKERS["I2"](queue.history) if "afterwards" in found.sentence]
     assert elsewhere == ["message 2 was deleted and delivered afterwards as 9 of queue 'dead'"]
+
+
+def test_a_number_that_a_primary_could_not_cut_off_is_two_messages_and_no_third() -> None:
+    queue = _Queue()
+    queue.send(1, lost=True)
+    queue.send(1, number=2)
+    records = [*queue.won, *queue.fell]
+    lost = lost_records([queue.log()], records, {1}, uncut={1: [range(1, 2)]})
+    assert _said(list(check(queue.history, [queue.log()], lost, {1}))) == []
+    assert len(_said(list(check(queue.history, [queue.log()], queue.lost(), {1})))) == 1
+    queue.send(1, number=3)
+    (sentence,) = _said(list(check(queue.history, [queue.log()], lost, {1})))
+    assert sentence == "1 of queue 1 is message 1 and message 2 and message 3"

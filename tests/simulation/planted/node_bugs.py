@@ -219,6 +219,12 @@ NODE_BUGS: dict[str, PlantedBug] = {
         batch_order.any_batch_is_taken,
         _sends_in_order,
     ),
+    "refused-batches-go-to-the-end": PlantedBug(
+        "order",
+        "the client sends a batch that was refused again behind those that follow it",
+        batch_order.refused_batches_go_to_the_end,
+        _sends_in_order,
+    ),
     "answers-before-the-stamp": PlantedBug(
         "time",
         "a send is acknowledged when its stamp may be past, not when it is",

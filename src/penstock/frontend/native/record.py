@@ -77,19 +77,21 @@ class NativeRecord:
         self, asked: Asked, who: Who, answer: messages.Answer, bytes_out: int, now_ms: int, timer_us: int
     ) -> Row | None:
         """The row of a request that is about to be answered; None: there is none."""
-        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        latency_us = timer_us - started_us
-        count, outcome, status = 0, SUCCEEDED, OK_STATUS
+        action, queue, _, _, _, subscription, failures_only = asked
         if isinstance(answer, messages.Failed):
             if failures_only and answer.code == ErrorCode.QUEUE_NOT_FOUND:
                 return None  # the record is not there before its first row; to look for it makes none
-            outcome, status = answer.code, status_of(answer.code)
-        elif failures_only:
+            return self._row(asked, who, 0, bytes_out, answer.code, status_of(answer.code), timer_us)
+        if failures_only:
             return None
-        else:
-            count = messages_in(answer)
-            if subscription:  # a delivery, which answers no single request
-                time_ms, bytes_in, latency_us = now_ms, 0, 0
+        if subscription:  # a delivery, which nobody has asked for just now
+            asked = (action, queue, 0, now_ms, timer_us, subscription, failures_only)
+        return self._row(asked, who, messages_in(answer), bytes_out, SUCCEEDED, OK_STATUS, timer_us)
+
+    def _row(
+        self, asked: Asked, who: Who, count: int, bytes_out: int, outcome: str, status: int, timer_us: int
+    ) -> Row:
+        action, queue, bytes_in, time_ms, started_us, _, _ = asked
         account, user, address = who
         return usage_row(
             UsageEvent(
@@ -104,7 +106,7 @@ class NativeRecord:
                 bytes_out=bytes_out,
                 outcome=outcome,
                 status=status,
-                latency_us=latency_us,
+                latency_us=timer_us - started_us,
                 request_id=self._next_id(),
             )
         )
@@ -127,25 +129,6 @@ class NativeRecord:
 
     def abandoned(self, asked: Asked, who: Who) -> None:
         """The client left before the answer: it cannot know the outcome of its request."""
-        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        if failures_only or subscription:
-            return
-        account, user, address = who
-        row = usage_row(
-            UsageEvent(
-                time_ms=time_ms,
-                account=account,
-                user=user,
-                address=address,
-                action=action,
-                queue=queue,
-                messages=0,
-                bytes_in=bytes_in,
-                bytes_out=0,
-                outcome=CANCELLED,
-                status=CANCELLED_STATUS,
-                latency_us=self.timer_us() - started_us,
-                request_id=self._next_id(),
-            )
-        )
-        self.write([row])
+        *_, subscription, failures_only = asked
+        if not (failures_only or subscription):
+            self.write([self._row(asked, who, 0, 0, CANCELLED, CANCELLED_STATUS, self.timer_us())])

@@ -46,12 +46,12 @@ def check(
             yield Violation(
                 "I2", delivery.arrived_ms, f"a delivery of {delivery.life.name!r}: {delivery.problem}"
             )
-    yield from _numbers(history, loose)
+    yield from _numbers(history, lost, loose)
     yield from _leases(history, logs, lost)
 
 
-def _numbers(history: History, loose: Collection[int]) -> Iterator[Violation]:
-    """Each number that any client got means one message."""
+def _numbers(history: History, lost: LostRecords, loose: Collection[int]) -> Iterator[Violation]:
+    """Each number that any client was told means one message; two where a primary could not cut one off that has it."""
     told = [
         (message.life.queue_id, message.sequence, message, message.answered_ms)
         for message in history.messages.values()
@@ -68,15 +68,15 @@ def _numbers(history: History, loose: Collection[int]) -> Iterator[Violation]:
         for found in read.messages
         if found.message is not None
     ]
-    known: dict[tuple[int, int], SentMessage] = {}
+    known: dict[tuple[int, int], list[SentMessage]] = {}
     for queue_id, sequence, message, at_ms in told:
-        if queue_id in loose and known.setdefault((queue_id, sequence), message) is not message:
-            yield Violation(
-                NAME,
-                at_ms,
-                f"{sequence} of queue {queue_id} is message {known[queue_id, sequence].number} and message "
-                f"{message.number}",
-            )
+        messages = known.setdefault((queue_id, sequence), [])
+        if queue_id not in loose or message in messages:
+            continue
+        messages.append(message)
+        if len(messages) > (2 if (queue_id, sequence) in lost.doubled else 1):
+            numbers = " and ".join(f"message {one.number}" for one in messages)
+            yield Violation(NAME, at_ms, f"{sequence} of queue {queue_id} is {numbers}")
 
 
 def _leases(history: History, logs: Iterable[PartitionLog], lost: LostRecords) -> Iterator[Violation]:

@@ -69,7 +69,9 @@ class LostRecords:
     returned: set[Place] = field(default_factory=set)
     """Messages of the log that won that a log before it did not have, and that were there before: an unclean election brought them back."""
     deletions_returned: set[tuple[int, int, int]] = field(default_factory=set)
-    """(queue, sequence number, lease) of deletions that were restored in the same way: the log before did not have them."""
+    """(queue, sequence number, lease) of deletions that came back in the same way: the log before did not have them."""
+    doubled: set[Place] = field(default_factory=set)
+    """Numbers of which two messages may be known: a primary could not cut off one that was never committed."""
     queues: set[int] = field(default_factory=set)
     """All queues that lost anything."""
 
@@ -126,10 +128,11 @@ def lost_records(
     seen: Iterable[AppendedRecord],
     loose: Collection[int],
     returned: Mapping[int, Sequence[range]] = MappingProxyType({}),
+    uncut: Mapping[int, Sequence[range]] = MappingProxyType({}),
 ) -> LostRecords:
     """Of all records in any log, those of the queues in `loose` that the surviving logs do not have.
 
-    `returned`: by partition, the numbers of restored records.
+    `returned`: by partition, the numbers of records that came back. `uncut`: the numbers of messages that a primary could not cut off.
     """
     lost = LostRecords()
     winning = {log.partition: log for log in logs if log.queue_id in loose}
@@ -141,6 +144,8 @@ def lost_records(
             lost.add(log.queue_id, log.ordinal, decode_record(record.head))
             fell.setdefault(record.partition, []).append(record)
     for log in winning.values():
+        for again in uncut.get(log.partition, ()):
+            lost.doubled.update((log.queue_id, outward(log.ordinal, number)) for number in again)
         if log.queue_id in lost.queues:
             _add_endings(log, lost)
             _add_returned(log, returned.get(log.partition, ()), lost)

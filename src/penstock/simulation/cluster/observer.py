@@ -62,6 +62,8 @@ class Observer:
         """By node: what it appended in this turn."""
         self.returned: dict[int, list[range]] = {}
         """By partition: records that a primary was elected with and that the one before it did not have (an unclean election)."""
+        self.uncut: dict[int, list[range]] = {}
+        """By partition: numbers of messages that were never committed, that others were given since, and that a primary could not cut off."""
         self._loose: dict[int, list[tuple[int, int, int]]] = {}
         """By `async` partition: (index, when, by which epoch) of what was acknowledged and no failover has lost."""
 
@@ -98,8 +100,19 @@ class Observer:
             written[record.partition, record.number] = record
             began = decode_record(record.head)
             if isinstance(began, EpochBegan):  # it is not applied yet: the last epoch is the one before
-                partition = self._nodes[name]._parts.catalogue.partitions[record.partition]
+                node = self._nodes[name]
+                partition = node._parts.catalogue.partitions[record.partition]
                 self.lineage.begin(record.partition, began.epoch, record.number, partition.epochs.last)
+                self._look_for_uncut(node, partition, began.epoch)
+
+    def _look_for_uncut(self, node: ReplicatedNode, partition: Partition, epoch: int) -> None:
+        """A primary begins an epoch with everything that it has, also with what it should have cut off (ADR 29)."""
+        followed = node.replication.follower.partitions.get(partition.partition_id)
+        known = node.replication.state.layout.get(partition.partition_id)
+        if followed is not None and followed.uncut_epoch == epoch and known is not None:
+            given = next(first for dense, _, first in known.entry.dense if dense > partition.epochs.last)
+            again = range(given, partition.table.next)
+            self.uncut.setdefault(partition.partition_id, []).append(again)
 
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""

@@ -1,8 +1,9 @@
-"""Operators that create, change and delete the same queues at the same time, each through a separate front end.
+"""Operators who change the same queues at the same moment, each through a separate front end, so that they meet at the store.
 
-No other client uses these queues. The operators' answers are compared with the store (I11), like those of every client; so
-are the ids, the epochs and the names of what they create, and all replicas of it at the end. They act at the same moments,
-so that they conflict at the store, and a delete may hit a queue that another operator has just created.
+They contend for queues that the other clients use: these are altered, change between `sync` and `async`, and in some runs are deleted
+and made again. They also contend for queues of which no other client knows: these may be made with any settings. What the operators
+are told is held against the store (I11), as with every client; so are the ids, the epochs and the names of what they make, and all
+replicas of it in the end.
 """
 
 from __future__ import annotations
@@ -11,55 +12,110 @@ from collections import Counter
 from random import Random
 
 from penstock.model.settings import QueueSettings
-from penstock.simulation.tasks import Ask, Pause, Steps
-from penstock.simulation.workload.stage import Stage
-from penstock.wire.messages import AlterQueue, CreateQueue, DeleteQueue, DescribeQueue, Failed, Request
+from penstock.model.settings_checks import changed_settings
+from penstock.simulation.client import SimulatedClient
+from penstock.simulation.cluster.operator import ClusterOperator
+from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.message_history import QueueLife
+from penstock.simulation.tasks import Ask, Pause, Reply, Steps
+from penstock.simulation.workload.stage import MOVED_TO
+from penstock.wire.messages import (
+    AlterQueue,
+    CreateQueue,
+    DeleteQueue,
+    DescribeQueue,
+    Failed,
+    QueueDescription,
+    Request,
+)
 
-_SHARE = 0.1
-_RIVALS = 3
-_ROUND_MS = 400
+_OPERATORS = 3
+_ATTEMPTS = 20
+_ROUND_MS = (100, 700)
+_DELAYS_MS = (0, 0, 5, 40)
+"""Between the operators of a round."""
 _QUEUE, _DEAD, _SORTED = "contested", "contested-dead", "contested-sorted"
 _NAMES = (_QUEUE, _QUEUE, _DEAD, _SORTED, f"{_SORTED}.late")
 
 
-def start_rivals(stage: Stage, seed: int, replicas: int, counts: Counter[str]) -> None:
-    """Some runs have them; the dice for that, and for what they do, are separate."""
-    dice = Random(f"{seed} rivals")
-    if dice.random() < _SHARE:
-        for number in range(_RIVALS):
-            rival = Rival(stage, f"rival-{number}", Random(f"{seed} rival {number}"), replicas, counts)
-            stage.tasks.start(rival.run())
+class Rivals:
+    """All of them. In each round several want something of one queue."""
 
-
-class Rival:
-    """One of them."""
-
-    def __init__(self, stage: Stage, name: str, random: Random, replicas: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, stage: ClusterStage, random: Random, replicas: int, counts: Counter[str], *, destructive: bool
+    ) -> None:
         self._stage = stage
-        self._name = name
         self._random = random
         self._replicas = replicas
         self._counts = counts
-        self._client = stage.client(name)
+        self._destructive = destructive
+        names = [f"rival-{number}" for number in range(_OPERATORS)]
+        self._clients = {name: stage.client(name) for name in names}
+        allowed = tuple(range(1, replicas + 1))
+        self._operators = [
+            ClusterOperator(stage, f"used-{name}", allowed, counts, destructive=destructive) for name in names
+        ]
+        self._client = stage.client("rival-replication")
 
     def run(self) -> Steps[None]:
-        """One request in each round, until the run ends."""
-        stage = self._stage
+        """Round after round, until the run ends."""
+        stage, random = self._stage, self._random
         while not stage.stopping:
-            yield Pause(_ROUND_MS - stage.schedule.elapsed_ms % _ROUND_MS)
-            request = self._request()
-            reply = yield Ask(self._client, request)
-            what = type(request).__name__
-            if reply is None:
-                said = "no answer"
-            elif isinstance(reply.answer, Failed):
-                said = str(reply.answer.code)
+            yield Pause(random.randint(*_ROUND_MS))
+            life = stage.pick_life() if random.random() < 0.5 else None
+            if life is not None:
+                self._change(life)
             else:
-                said = "done"
-                self._counts["queue made, changed or deleted by rivals"] += not isinstance(
-                    request, DescribeQueue
-                )
-            stage.trace.add(self._name, f"{what} {getattr(request, 'name', '')}: {said}")
+                self._contend()
+
+    def _start(self, steps: Steps[None]) -> None:
+        self._stage.tasks.start(steps, self._random.choice(_DELAYS_MS))
+
+    # -- queues that others use ------------------------------------------------------------------------------
+
+    def _change(self, life: QueueLife) -> None:
+        random = self._random
+        self._counts["several operators at one queue"] += 1
+        for operator in random.sample(self._operators, random.randint(2, _OPERATORS)):
+            deletes = self._destructive and random.random() < 0.15
+            self._start(operator.delete(life) if deletes else operator.alter(life))
+        if may_be_async(life) and random.random() < 0.7:
+            self._start(self._change_replication(life))
+
+    def _change_replication(self, life: QueueLife) -> Steps[None]:
+        """What a queue loses while it is `async` is told apart by what its primaries went by, record by record."""
+        stage, random = self._stage, self._random
+        replication = random.choice(("sync", "async"))
+        for named in stage.recorder.history.lives_named(life.name):
+            named.settings.append(changed_settings(named.settings[-1], {"replication": replication}))
+        for _ in range(_ATTEMPTS):
+            reply = yield Ask(self._client, AlterQueue(life.name, {"replication": replication}))
+            if reply is not None and isinstance(reply.answer, QueueDescription):
+                stage.note(reply.answer)
+                stage.trace.add("rival-replication", f"{life.name} is {replication}")
+                self._counts["replication of a queue altered"] += 1
+                return
+            if stage.stopping:
+                return
+            yield Pause(random.randint(50, 300))
+
+    # -- queues of which nobody else knows -------------------------------------------------------------------
+
+    def _contend(self) -> None:
+        for name, client in self._clients.items():
+            self._start(self._ask(name, client, self._request()))
+
+    def _ask(self, name: str, client: SimulatedClient, request: Request) -> Steps[None]:
+        reply: Reply | None = yield Ask(client, request)
+        if reply is None:
+            said = "no answer"
+        elif isinstance(reply.answer, Failed):
+            said = str(reply.answer.code)
+        else:
+            said = "done"
+            is_change = not isinstance(request, DescribeQueue)
+            self._counts["queue made, changed or deleted by rivals"] += is_change
+        self._stage.trace.add(name, f"{type(request).__name__} {getattr(request, 'name', '')}: {said}")
 
     def _request(self) -> Request:
         random = self._random
@@ -87,3 +143,10 @@ class Rival:
         if name == _QUEUE and random.random() < 0.3:
             return {"max_receives": 3, "dead_letter_queue": random.choice((_DEAD, f"{_DEAD}-2"))}
         return {"visibility_timeout_ms": random.choice((200, 1_000, 4_000))}
+
+
+def may_be_async(life: QueueLife) -> bool:
+    """Dead and late letters, and what they come from, stay as they are: what they lose is told apart by their queues."""
+    settings = life.settings[0]
+    moves = settings.dead_letter_queue is not None or settings.sorted or life.name == "plain"
+    return not moves and not life.name.endswith(MOVED_TO)

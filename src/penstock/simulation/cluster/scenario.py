@@ -34,6 +34,14 @@ SINGLE = "single"
 TargetHunt = Literal["made again", "unsettled", "hidden"]
 _ONE_IN = 200
 METERED_SHARE = 0.08
+WHOLE_STATE_SIZES = ("storage.replica_log.IMAGE_PART_BYTES",)
+FLOOD_SIZES = (
+    "replication.primary_secondary.node.peer_stream.WINDOW_BYTES",
+    "replication.primary_secondary.node.leader.sender.APPEND_BYTES",
+    "storage.replica_log.READ_BYTES",
+    "storage.replica_log.IMAGE_PART_BYTES",
+)
+"""Small in most runs in which clients send more than a slow disk takes."""
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
 
 
@@ -64,7 +72,7 @@ class ClusterScenario:
     library_consumers: int = 0
     """The number of consumers with the client library's code."""
     has_rivals: bool = False
-    """Whether several operators change the same queue at once."""
+    """Whether several operators change the same queues at once (`rivals.py`)."""
     target_hunt: TargetHunt | None = None
     """What happens to queues while messages move to them (`targeted_moves.py`)."""
     unclean: bool = False
@@ -128,7 +136,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         base.options = dataclasses.replace(
             base.options, checkpoint_journal_bytes=random.choice((8, 24, 48)) * KIBIBYTE
         )
-        wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
+        wants_small = WHOLE_STATE_SIZES
     _loosen(base.queues, random)
     if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
         # The lease protects what such a primary acknowledges alone. Separate random numbers, as below.
@@ -149,7 +157,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.flips_ms:
         # Only the others survive a disk that lies about syncs: nothing may end their leases or drain them.
         store = StoreFaultPlan(breaks_ms=store.breaks_ms, deaf_ms=store.deaf_ms)
-    if store.siege_ms or store.coup_ms:  # it takes a while until a lease has ended and all processes know it
+    # It takes a while until a lease has ended and all processes know it.
+    if store.siege_ms or store.coup_ms:
         base.duration_ms += 5_000
     scenario = ClusterScenario(
         base,
@@ -180,13 +189,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
-        sizes = ("backend.replication.peer_stream.WINDOW_BYTES", "backend.replication.leading.APPEND_BYTES")
-        scenario.wants_small = (
-            *scenario.wants_small,
-            *sizes,
-            "storage.replica_log.READ_BYTES",
-            "storage.replica_log.IMAGE_PART_BYTES",
-        )
+        scenario.wants_small = (*scenario.wants_small, *FLOOD_SIZES)
     return scenario
 
 
@@ -260,10 +263,10 @@ def _give_single_replica(scenario: ClusterScenario) -> None:
 
 
 def _give_rivals(scenario: ClusterScenario) -> None:
-    """In a tenth of the runs several operators change the same queue at once. Separate random numbers, as above."""
+    """In a tenth of the runs several operators change the same queues at once. Separate random numbers, as above."""
     dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
     is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
-    scenario.has_rivals = not is_quiet and dice.random() < 0.2
+    scenario.has_rivals = not is_quiet and dice.random() < 0.4
 
 
 def _remake_targets(scenario: ClusterScenario) -> None:

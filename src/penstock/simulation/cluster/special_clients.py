@@ -12,7 +12,6 @@ from penstock.simulation.cluster.library_consumers import LibraryConsumers
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.operator import ClusterOperator
-from penstock.simulation.cluster.rivals import start_rivals
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.cluster.targeted_copies import KEPT, CopyHunter
@@ -89,7 +88,6 @@ class SpecialClients:
             self.library.start()
         if (weighted := draw_weighted(self._stage, self._seed)) is not None:
             self._stage.tasks.start(weighted.run())
-        start_rivals(self._stage, self._seed, self._replicas, self._counts)
         operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
         match self._target_hunt:
             case "made again":

@@ -1,7 +1,7 @@
 """A targeted fault for reused numbers: primaries of an `async` queue that acknowledge records without replicas, and fail.
 
-In some runs the only replica in sync fails as well, and an operator permits the election of an older one (an unclean
-election).
+In some runs the only replica in sync goes as well, and an operator lets one lead that lacks more (an unclean election). Of a `sync`
+queue that may be one with messages that were never committed, whose numbers the next primary has given to others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from penstock.simulation.tasks import Pause, Steps
 
 _ELECTED_MS = 7_000
 _OUT_OF_SYNC_MS = 2_500
+_SENT_MS = 3_000
 
 
 class NumberHunter(Hunter):
@@ -36,7 +37,9 @@ class NumberHunter(Hunter):
             self._say(f"{primary} reaches nobody of partition {entry.partition} but its clients")
             self._operators.counts["hunt: lost suffix"] += 1
             self._part(primary, *others)
-            if unclean and self._random.random() < 0.5:
+            if unclean and entry.settings.replication == "sync" and self._random.random() < 0.4:
+                yield from self._bring_back(entry, primary)
+            elif unclean and self._random.random() < 0.5:
                 yield from self._lose_all_in_sync(entry, primary)
             elif self._random.random() < 0.5:
                 yield from self._lose_primary(entry, primary)
@@ -70,8 +73,31 @@ class NumberHunter(Hunter):
         self._cut_power([primary], self._random.choice((5_000, 9_000)))
         self._fabric.mend()
         if alone:
-            self._say(f"an operator lets somebody else lead partition {entry.partition}")
-            self._operators.counts["unclean election allowed"] += 1
-            order = UncleanEntry(partition=entry.partition, epoch=entry.epoch)
-            self._metadata.put(unclean_key(entry.partition), encode(order))
+            self._allow_unclean(entry)
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
+
+    def _bring_back(self, entry: PartitionEntry, primary: str) -> Steps[None]:
+        """It writes what nobody else gets until another one leads and has committed something. Then all others are gone, and it is there."""
+        self._metadata.unreachable_from.update([primary, *self._fabric.strays()])
+        yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
+        now = self._now(entry)
+        leader = now.primary or primary
+        if leader != primary:
+            before = self._sent(now, leader)
+            yield from self._until(lambda: self._sent(now, leader) > before, _SENT_MS)
+            yield from self._next_commit(now, leader, 200)
+            yield Pause(50)  # clients are told
+        if self._is_over():
+            return
+        if leader != primary:
+            # Gone for longer than any election takes.
+            self._cut_power([name for name in self._machines if name != primary], 9_000)
+            self._allow_unclean(now)
+        self._fabric.mend()
+        yield from self._until(lambda: self._is_replaced(now), _ELECTED_MS)
+
+    def _allow_unclean(self, entry: PartitionEntry) -> None:
+        self._say(f"an operator lets somebody else lead partition {entry.partition}")
+        self._operators.counts["unclean election allowed"] += 1
+        order = UncleanEntry(partition=entry.partition, epoch=entry.epoch)
+        self._metadata.put(unclean_key(entry.partition), encode(order))

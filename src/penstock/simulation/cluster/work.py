@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 from penstock.simulation.cluster.operator import ClusterOperator
-from penstock.simulation.cluster.rival_operators import RivalOperators
+from penstock.simulation.cluster.rivals import Rivals
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.own_dice import own_dice
@@ -43,9 +43,8 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
     for number in range(base.group_members):
         tasks.start(GroupMember(stage, f"member-{number}").run())
     if scenario.has_rivals:
-        replicas = tuple(range(1, scenario.replicas + 1))
         dice = Random(f"{seed} rivals")
-        rivals = RivalOperators(stage, dice, replicas, counts, destructive=scenario.destructive)
+        rivals = Rivals(stage, dice, scenario.replicas, counts, destructive=scenario.destructive)
         tasks.start(rivals.run())
     if base.operators:
         operator = ClusterOperator(

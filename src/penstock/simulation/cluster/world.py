@@ -350,7 +350,8 @@ class ClusterWorld:
         if self.special.metered is not None:
             self.violations += self.special.metered.check(self.metadata, history)
         loose = loose_queues.loose_queues(history)
-        lost = lost_records(logs, self.observer.seen(), loose, self.observer.returned)
+        observer = self.observer
+        lost = lost_records(logs, observer.seen(), loose, observer.returned, observer.uncut)
         self.violations += loose_queues.check(history, logs, lost, loose)
         lost_messages = loose_queues.lost_messages(history, lost)
         lost_answers.forget(history, lost)
@@ -358,7 +359,8 @@ class ClusterWorld:
             self.violations += CHECKERS[name](history)
         for kind, count in (
             ("acknowledged message lost by async", len(lost_messages)),
-            ("failover", self.observer.epochs - self.observer.partitions),
+            ("failover", observer.epochs - observer.partitions),
+            ("number given to two messages", len(lost.doubled)),
         ):
             if count > 0:
                 self.faults.counts[kind] += count

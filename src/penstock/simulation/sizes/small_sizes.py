@@ -25,6 +25,7 @@ from penstock.storage.options import StorageOptions
 
 _FIRST: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
 SIZES: tuple[Size, ...] = (*_FIRST, *LATEST)
+_NAMES = frozenset(f"{size.module}.{size.name}" for size in SIZES)
 _SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
 """How many of the sizes are small in a run: none in half of the runs."""
 _WANTED = 0.7
@@ -45,6 +46,8 @@ STEPS_OF_STATES = (
 
 def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
     """The small sizes of a run; none if all are as in production. Requested ones are small in most runs."""
+    if unknown := sorted(set(wanted) - _NAMES):
+        raise LookupError(f"these sizes are wanted small and are in no table: {', '.join(unknown)}")
     share = random.choice(_SHARES)
     found: dict[str, int] = {}
     together: dict[str, int] = {}

@@ -15,6 +15,8 @@ from penstock.wire import messages
 from tests.replication.primary_secondary.node.cluster import NAMES, Cluster
 from tests.replication.primary_secondary.node.test_failover import assert_same
 from tests.replication.primary_secondary.node.test_many_journeys import everything
+from tests.replication.primary_secondary.node.test_move_steps import send
+from tests.replication.primary_secondary.node.test_settled_arrivals import part
 
 MAIN, DEAD, AGAIN, OTHER = 1, 2, 3, 4
 LETTERS = [b"one", b"two", b"three"]
@@ -27,17 +29,6 @@ def two_queues(seed: int = 3, **settings: object) -> Cluster:
     cluster.create("main", MAIN, ("b", "a", "c"), **settings)
     cluster.settle(800)
     return cluster
-
-
-def send(cluster: Cluster, partition: int, bodies: list[bytes], **columns: object) -> None:
-    batch = encode_parts(bodies, **columns)  # type: ignore[arg-type]  # as the caller names them
-    sent = cluster.ask(messages.Send(partition), batch, partition=partition)
-    assert isinstance(sent, messages.SendResult)
-
-
-def part(cluster: Cluster, one: str, other: str) -> None:
-    cluster.parted.add(frozenset((one, other)))
-    cluster.cut(one, other)
 
 
 def redrive(cluster: Cluster, messages_in_all: int) -> None:

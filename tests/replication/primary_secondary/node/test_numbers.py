@@ -456,6 +456,17 @@ def test_a_primary_that_cannot_cut_what_was_never_committed_leads_with_it(
     assert number > 2
 
 
+def test_a_cut_that_could_not_be_made_in_an_earlier_epoch_is_tried_again() -> None:
+    cluster = LooseCluster(replication="sync", consumption="both", min_in_sync=1)
+    with_a_stray(cluster)
+    node, entry = cluster.machines["a"].node, cluster.entry()
+    assert node is not None
+    node.replication.follower.follow(entry.partition, entry.epoch).uncut_epoch = entry.epoch
+    unclean(cluster, "a")
+    cluster.settle(2_000)
+    assert cluster.read_on(1) == [(1, b"all")]
+
+
 def test_a_queue_altered_to_async_is_acknowledged_by_all_until_the_store_knows() -> None:
     """Else the next primary would go by an entry that says that nothing can be lost."""
     cluster = LooseCluster(replication="sync")

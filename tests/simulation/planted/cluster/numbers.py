@@ -8,6 +8,8 @@ from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.settings import Replication
 from penstock.queue.partition import Partition
 from penstock.queue.state.leases import LeaseTable
+from penstock.replication.primary_secondary.node.follower.follower import Follower
+from penstock.replication.primary_secondary.node.leader import leader as leading
 from penstock.replication.primary_secondary.node.leader import number_skips as skipping
 from penstock.simulation.patching import Patch
 
@@ -37,3 +39,12 @@ def generations_come_back() -> Sequence[Patch]:
         return self.index + ahead
 
     return [(Partition, "number_of_record", number_of_record)]
+
+
+def unclean_primaries_keep_everything() -> Sequence[Patch]:
+    """A primary that is elected uncleanly leads with what was never committed, and does not try to cut it off."""
+
+    def gives_back(follower: Follower, entry: PartitionEntry, partition: Partition) -> bool:
+        return False
+
+    return [(leading, "gives_back", gives_back)]

@@ -368,6 +368,12 @@ REPLICATION_BUGS: dict[str, ClusterBug] = {
         numbers.generations_come_back,
         lambda scenario: scenario.keeps_numbers,
     ),
+    "unclean-primaries-keep-everything": ClusterBug(
+        ("numbers",),
+        "a primary that is elected uncleanly serves what was never committed, under numbers of other messages",
+        numbers.unclean_primaries_keep_everything,
+        lambda scenario: scenario.unclean,
+    ),
     "any-batch-is-taken": ClusterBug(
         ("order",),
         "a batch is stored though the one before it was refused",

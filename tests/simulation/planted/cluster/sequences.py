@@ -1,4 +1,4 @@
-"""Bugs to plant in the order of batches that follow one which was refused (ADR 30); `batch_order` has the patches."""
+"""Bugs to plant in how sends follow each other, and in the answer to one that is sent again (ADR 30); `batch_order` has the patches."""
 
 from __future__ import annotations
 
@@ -24,5 +24,23 @@ SEQUENCE_BUGS: dict[str, ClusterBug] = {
         "a batch is stored though the one before it was held and refused",
         batch_order.held_sends_break_nothing,
         _sends_in_order,
+    ),
+    "what-is-sent-again-follows-nothing": ClusterBug(
+        ("order",),
+        "a front end sends a batch again and does not say which one it follows",
+        batch_order.what_is_sent_again_follows_nothing,
+        _sends_in_order,
+    ),
+    "what-is-sent-again-is-new": ClusterBug(
+        ("I3",),
+        "a front end sends a batch again under another number",
+        batch_order.what_is_sent_again_is_new,
+        _sends_in_order,
+    ),
+    "deposed-primaries-are-believed": ClusterBug(
+        ("I1", "I2"),
+        "a front end tells a refusal though an earlier attempt may have been carried out by a primary that was deposed",
+        batch_order.deposed_primaries_are_believed,
+        lambda scenario: scenario.faults.hunt in ("left-behind", "unsaid", "lost-answer", "dark"),
     ),
 }

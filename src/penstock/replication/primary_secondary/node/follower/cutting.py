@@ -118,7 +118,7 @@ class Cutter:
     def _failed(self, follower_state: FollowerState) -> None:
         """The primary has to send everything; where this node is to lead, nobody else has more."""
         if follower_state.cuts_to_lead:
-            follower_state.is_uncut = True
+            follower_state.uncut_epoch = follower_state.known_epoch
         else:
             follower_state.needs_whole = True
         self._cut_done(follower_state)

@@ -31,8 +31,8 @@ class FollowerState:
     """The record to cut back to, while that is under way."""
     cuts_to_lead: bool = False
     """The cut is for this node itself, which was elected: if it is impossible, the data here stays unchanged."""
-    is_uncut: bool = False
-    """Whether such a cut could not be made."""
+    uncut_epoch: int = 0
+    """The epoch for which such a cut could not be made; 0: none."""
     cut_after: int = 0
     """The journal must be on disk up to here before what is left can be read back."""
     committed: int = 0

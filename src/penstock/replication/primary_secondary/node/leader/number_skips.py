@@ -53,7 +53,7 @@ def gives_back(follower: Follower, entry: PartitionEntry, partition: Partition) 
     if last is None or last >= partition.index:
         return False
     follower_state = follower.follow(entry.partition, entry.epoch)
-    if follower_state.is_uncut:
+    if follower_state.uncut_epoch == entry.epoch:
         logger.warning(
             "partition %(partition)d of %(queue)r: this node has messages that were never committed and cannot cut them off; "
             "their numbers were given to other messages too",
