@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from penstock.simulation.patching import Patch, patched
-from penstock.simulation.sizes.node_sizes import BACKEND, LATEST, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
+from penstock.simulation.sizes.latest_sizes import LATEST
+from penstock.simulation.sizes.node_sizes import BACKEND, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
 from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
 from penstock.simulation.sizes.size import Size
 from penstock.simulation.sizes.usage_sizes import USAGE
