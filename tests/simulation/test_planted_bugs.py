@@ -40,7 +40,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "leases-never-end": (1, 2),
     "moves-do-not-arrive": (2, 4),
     "deletion-forgets-delayed": (13, 49),
-    "deletion-drops-dead-letters": (92, 156),
+    "deletion-drops-dead-letters": (203, 321),
     "deletion-removes-what-moves": (13, 49),
     "sources-hear-nothing": (2, 79),
     "departure-before-arrival": (2, 5),
