@@ -55,11 +55,15 @@ async def test_a_usage_row(tmp_path: Path) -> None:
         shared = server.broker.shared
         assert shared is not None
         await until(lambda: shared.usage_totals().reported == 1)
-        await _asked(reader, writer, address, "ListQueues", {})
-        with traced() as trace:
-            await shared.hand_on()
+        traces = []
+        for _ in range(ROUNDS):
+            await _asked(reader, writer, address, "ListQueues", {})
+            with traced() as trace:
+                await shared.hand_on()
+            if trace.of_the_front_end:  # else the server was first, and there was nothing left to hand on
+                traces.append(trace)
         writer.close()
-    _compare("A usage row", [trace])
+    _compare("A usage row", traces)
 
 
 @async_test
