@@ -158,16 +158,13 @@ class LinkTable:
         """
         self._proven = False
         self._liveness.reset()
-        too_late = [(request_id, call) for request_id, call in self.calls.items() if call.has_outlived(clock)]
-        for request_id, _ in too_late:
-            del self.calls[request_id]
-        yield from list(self.calls.items())
+        waiting = list(self.calls.items())
+        for request_id, call in waiting:
+            if call.has_outlived(clock):
+                del self.calls[request_id]
+                call.cut_off(outlived())  # what waited for this one may be sent at once: not again below
+        yield from [(request_id, call) for request_id, call in waiting if self.calls.get(request_id) is call]
         yield from list(self.streams.items())
-        for (
-            _,
-            call,
-        ) in too_late:  # last: what waited for these is sent now, behind everything above and only once
-            call.cut_off(outlived())
 
     def heard(self) -> None:
         """The server has sent something."""
