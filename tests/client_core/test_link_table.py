@@ -197,3 +197,25 @@ def test_nothing_waits_any_longer_after_a_refusal_that_is_final_or_the_only_atte
         waiting.enter(question, 0.0, connected=False)
         assert waiting.attempt_failed(refusal, "no route", once=once) is None
         assert [error.code for error in question.errors] == [expected]
+
+
+def test_what_waited_for_a_call_that_is_too_old_is_sent_once() -> None:
+    waiting, after = table(), Question()
+
+    class Outlived(Question):
+        def has_outlived(self, clock: float) -> bool:
+            return clock > 100
+
+        def cut_off(self, error: PenstockError) -> None:
+            super().cut_off(error)
+            sent.append(waiting.enter(after, 0.0, connected=True))
+
+    old, young = Outlived(), Question()
+    sent: list[int] = []
+    waiting.enter(old, 0.0, connected=False)
+    second = waiting.enter(young, 0.0, connected=False)
+    for request_id, _ in waiting.connected(101.0):
+        sent.append(request_id)
+    assert len(old.errors) == 1
+    assert sorted(sent) == [second, second + 1]
+    assert list(waiting.calls.values()) == [young, after]

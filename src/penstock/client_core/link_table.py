@@ -158,11 +158,12 @@ class LinkTable:
         """
         self._proven = False
         self._liveness.reset()
-        for request_id, call in list(self.calls.items()):
+        waiting = list(self.calls.items())
+        for request_id, call in waiting:
             if call.has_outlived(clock):
                 del self.calls[request_id]
-                call.cut_off(outlived())
-        yield from list(self.calls.items())
+                call.cut_off(outlived())  # what waited for this one may be sent at once: not again below
+        yield from [(request_id, call) for request_id, call in waiting if self.calls.get(request_id) is call]
         yield from list(self.streams.items())
 
     def heard(self) -> None:

@@ -137,8 +137,8 @@ def gives_up_the_unsettled() -> Sequence[Patch]:
 def forgets_hidden_targets() -> Sequence[Patch]:
     """A source does not wait for a partition whose entry is missing, or too new to read."""
 
-    def earlier_targets(layout: LayoutView, source: int, aim: str, now_ms: int) -> list[EarlierTarget]:
-        found = real(layout, source, aim, now_ms)
+    def earlier_targets(layout: LayoutView, source: int, aim: str) -> list[EarlierTarget]:
+        found = real(layout, source, aim)
         return [one for one in found if one.partition == UNHEARD or layout.get(one.partition) is not None]
 
     real = next_step.earlier_targets

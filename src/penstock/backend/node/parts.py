@@ -232,14 +232,18 @@ class NodeParts:
         leases: Sequence[LeaseRef] = (),
         stamp_us: int = 0,
         about: int | Sequence[int] = (),
+        earlier: Sequence[Need] = (),
     ) -> None:
         """Answers once everything appended so far is on disk, and time is past the stamp, if there is one.
 
-        In a cluster, what the queues have that the answer is about must be committed as well.
+        In a cluster, what the queues have that the answer is about must be committed as well. `earlier`: what was to be committed in
+        turns before, for a request that took several.
         """
         needs: Sequence[Need] = ()
         if about:
             needs = self.model.needs(about, served_only=isinstance(answer, _TELLS_NO_MESSAGES))
+        if earlier:
+            needs = [*earlier, *needs]
         self.outbox.put(
             self.store.appended_position,
             connection,

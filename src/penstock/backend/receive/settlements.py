@@ -2,6 +2,9 @@
 
 Ten thousand receipts of as many leases take 70 ms. So a request with more than a turn should do waits between its parts. Requests of
 other connections pass it; one of the same connection has it finished first, so that a client's requests are carried out in their order.
+
+Between two parts a partition may get another primary, without what was done here, and then this node again. So the answer needs what
+each part has done to be committed in the epoch of that part.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from penstock.model.runs import count_of
 from penstock.queue.decisions import settle as settling
 from penstock.queue.decisions.decision import Decision, Outcome
 from penstock.queue.partition import Partition
+from penstock.replication.interface import Need
 from penstock.wire.messages import Delete, Extend, Failed, Receipt, ReceiptOutcome, Release, Settled
 
 RECEIPTS_AT_ONCE = 2_000
@@ -31,6 +35,8 @@ class Settlement:
         self.opened = opened
         """Each receipt, with its partition and its lease."""
         self.outcomes: list[ReceiptOutcome] = []
+        self.needs: dict[tuple[int, int], Need] = {}
+        """By partition and epoch: what the parts that are done need to be committed."""
 
 
 class Settlements:
@@ -75,6 +81,7 @@ class Settlements:
             self._parts.answer(connection, settlement.request_id, failed)
             return False
         if len(settlement.outcomes) < len(settlement.opened):
+            _note_needs(self._parts, settlement, most)
             return True
         _answer(self._parts, connection, settlement)
         return False
@@ -115,9 +122,23 @@ def _go_on(parts: NodeParts, settlement: Settlement, now_ms: int, most: int) -> 
         outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
 
 
+def _note_needs(parts: NodeParts, settlement: Settlement, most: int) -> None:
+    """Notes what the last part needs to be committed. Its partitions are all served here, or gone."""
+    done = len(settlement.outcomes)
+    about = [partition_id for _, partition_id, _ in settlement.opened[max(0, done - most) : done]]
+    for need in parts.model.needs(about, served_only=True):
+        settlement.needs[need[:2]] = need
+
+
 def _answer(parts: NodeParts, connection: int, settlement: Settlement) -> None:
     about = [partition_id for _, partition_id, _ in settlement.opened]
-    parts.answer(connection, settlement.request_id, Settled(settlement.outcomes), about=about)
+    parts.answer(
+        connection,
+        settlement.request_id,
+        Settled(settlement.outcomes),
+        about=about,
+        earlier=[*settlement.needs.values()],
+    )
 
 
 def _decide(

@@ -128,7 +128,6 @@ LATEST = (
         "GONE_MS",
         (10_000,),
         "an entry that may come back, or does not; in every run of a cluster",
-        ("replication.primary_secondary.node.moves.next_step",),
     ),
     Size(
         "replication.primary_secondary.node.layout_view",

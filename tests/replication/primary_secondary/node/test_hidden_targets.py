@@ -127,21 +127,25 @@ def test_a_source_that_starts_while_the_entry_of_its_target_is_missing_waits(par
     assert_consumed_once(cluster, made_again=False)
 
 
-@pytest.mark.parametrize("made_again", [False, True])
+@pytest.mark.parametrize(
+    ("made_again", "made_before_ms"), [(False, 0), (True, 0), (True, 3 * GONE_MS)], ids=str
+)
 def test_a_source_that_starts_while_the_entry_of_its_deleted_target_is_missing_waits(
-    made_again: bool,
+    made_again: bool, made_before_ms: int
 ) -> None:
-    """Nothing tells its node that there was such a queue."""
+    """Nothing tells its node that there was such a queue. `made_before_ms`: so long before the next one of its name was made."""
     cluster = arrived_without_a_word()
     assert consume(cluster, TARGET) == 2
     cluster.delete(TARGET)
     cluster.settle(1_000)
-    lost = cluster.entry(TARGET)
-    lose_entry(cluster, TARGET)
-    name_queue(cluster, None)
     if made_again:
         cluster.create("target", AGAIN, ("c",))
         cluster.put(msgspec.structs.replace(cluster.entry(AGAIN), made_ms=cluster.now_ms))
+    cluster.settle(made_before_ms, step_ms=1_000)
+    lost = cluster.entry(TARGET)
+    assert not lost.retired, "its source does not know what has arrived"
+    lose_entry(cluster, TARGET)
+    name_queue(cluster, AGAIN if made_again else None)
     restart_source(cluster, AGAIN if made_again else None)
     cluster.settle(3_000)
     cluster.put(msgspec.structs.replace(lost, epoch=2))

@@ -29,7 +29,7 @@ NAME, SOURCE = "dead", 9
 FIRST, SECOND = 1, 2
 NAMED = 0
 """The key of the entry of the queue; the others are those of its partitions."""
-ALWAYS_NEW_MS = 1 << 60
+FOREVER_MS = 1 << 60
 UNHEARD_AT_MOST = 2
 """The node of the source hears of something before more than this happens."""
 
@@ -45,7 +45,7 @@ def entry(partition: int, name: str = NAME) -> PartitionEntry:
         primary="b",
         replicas=["b"],
         in_sync=["b"],
-        made_ms=ALWAYS_NEW_MS if partition == SECOND else 1,
+        made_ms=2 if partition == SECOND else 1,
     )
 
 
@@ -152,7 +152,7 @@ class World:
     def start(self) -> None:
         """A node that heard of nothing before leads the source."""
         self.view, self.log = LayoutView(), ()
-        self.view.followed_until_ms = ALWAYS_NEW_MS
+        self.view.followed_until_ms = FOREVER_MS
         self.view.pass_time(self.now_ms)
         self.tell(SOURCE, entry(SOURCE, "orders"))
         for partition, found in self.partitions.items():
@@ -174,7 +174,6 @@ class World:
             self.view,
             SOURCE,
             self.aim,
-            self.now_ms,
             lambda one: one not in self.said and (self.before or one in self.sent),
             lambda one: self.view.get(one) is not None,
         )

@@ -16,7 +16,7 @@ It knows that of a partition that
 Of every other one the source waits to hear. An entry that is hidden, missing or too new to read, counts as it was heard of last. An entry that
 was never read may have any name. A node that started a short while ago may not have heard of an entry, because it is missing; only
 messages that left before may be in its partition. It counts where no target is there, or where the target may have taken its place: where
-that was made later than the source, and less than `GONE_MS` before this node started.
+that was made later than the source. How long ago does not matter: a deleted partition waits for its sources for as long as it takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from penstock.cluster.layout.entries import PartitionEntry
 from penstock.model.move_target import MoveTarget, target_of
-from penstock.replication.primary_secondary.node.layout_view import GONE_MS, LayoutView
+from penstock.replication.primary_secondary.node.layout_view import LayoutView
 
 UNHEARD = 0
 """No partition has this id: it stands for those that this node has not heard of."""
@@ -77,7 +77,7 @@ def find_target(layout: LayoutView, source: int, aim: str) -> PartitionEntry | N
     return target if target is not None and wanted.is_meant(target.queue_id) else None
 
 
-def earlier_targets(layout: LayoutView, source: int, aim: str, now_ms: int) -> list[EarlierTarget]:
+def earlier_targets(layout: LayoutView, source: int, aim: str) -> list[EarlierTarget]:
     """All partitions but the target that messages may have been sent to, as far as a node can know that from the layout."""
     wanted, target = target_of(aim), find_target(layout, source, aim)
     found = [
@@ -90,7 +90,7 @@ def earlier_targets(layout: LayoutView, source: int, aim: str, now_ms: int) -> l
         for one in layout.nameless()
         if one != source
     ]
-    if not layout.is_whole and _may_be_unheard(layout, source, wanted, target, now_ms):
+    if not layout.is_whole and _may_be_unheard(layout, source, wanted, target):
         found.append(
             EarlierTarget(UNHEARD, "this node started a short while ago, and an entry may be missing")
         )
@@ -101,12 +101,11 @@ def next_step(
     layout: LayoutView,
     source: int,
     aim: str,
-    now_ms: int,
     may_be_in: Callable[[int], bool],
     can_ask: Callable[[int], bool],
 ) -> NextStep:
     """What some messages do. `may_be_in`: whether they were sent to a partition, and it has not said that they are not there."""
-    left = [one for one in earlier_targets(layout, source, aim, now_ms) if may_be_in(one.partition)]
+    left = [one for one in earlier_targets(layout, source, aim) if may_be_in(one.partition)]
     for partition, why in left:
         if why or not can_ask(partition):
             return Wait(why or _unreachable(layout, partition))
@@ -132,7 +131,7 @@ def awaited(layout: LayoutView, aim: str) -> str | None:
 
 
 def _may_be_unheard(
-    layout: LayoutView, source: int, wanted: MoveTarget, target: PartitionEntry | None, now_ms: int
+    layout: LayoutView, source: int, wanted: MoveTarget, target: PartitionEntry | None
 ) -> bool:
     """Whether messages may be in a partition that this node has not heard of."""
     if wanted.queue_id is not None:  # it has one such partition
@@ -140,8 +139,7 @@ def _may_be_unheard(
     if target is None:
         return True
     known = layout.last(source)
-    source_made_ms = known.made_ms if known is not None else 0
-    return target.made_ms > max(source_made_ms, now_ms - 2 * GONE_MS)
+    return target.made_ms > (known.made_ms if known is not None else 0)
 
 
 def _earlier(layout: LayoutView, entry: PartitionEntry) -> EarlierTarget:

@@ -31,7 +31,6 @@ class Targets:
             self._state.layout,
             journey.source,
             journey.aim,
-            self._state.now_ms,
             lambda one: not journey.asked.get(one) and bool(sent_moves.may_be_in(one, journey.runs)),
             self.can_ask,
         )
@@ -47,5 +46,5 @@ class Targets:
 
     def closed(self, source: int, aim: str) -> list[int]:
         """Partitions that messages may have been sent to before, and that cannot be asked now."""
-        found = earlier_targets(self._state.layout, source, aim, self._state.now_ms)
+        found = earlier_targets(self._state.layout, source, aim)
         return [one for one, why in found if why or not self.can_ask(one)]
