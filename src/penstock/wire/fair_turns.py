@@ -112,13 +112,13 @@ class FairTurns(Generic[AnyLine]):
                     self._wait(line)
                 elif not self._waiting:
                     self._clock_us = line.used_us  # nothing waits: nothing is held against this one
-        finally:
+        finally:  # also where a handler fails: the others still have their turn
             self._is_serving = False
-        if self._waiting:
-            if not self._is_held():
+            if self._waiting:
+                if not self._is_held():
+                    self._ask()
+            elif self._spent_us > NOTED_US:
                 self._ask()
-        elif self._spent_us > NOTED_US:
-            self._ask()
 
     def _serve_line(self, line: AnyLine) -> bool:
         """Serves one line for a quantum; returns whether it has more."""
