@@ -93,7 +93,14 @@ def test_everything_is_drawn() -> None:
     assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
     assert draw_cluster_scenario(Random("cluster of 3: 45"), 3).base.kind == MANY_PARTITIONS
     queues = [queue for one in drawn if not one.base.kind for queue in one.base.queues]
-    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS, "fifo-ids", PUSHED, SINGLE}
+    assert {queue.name for queue in queues} == {
+        *CLUSTER_KINDS,
+        *LIMITED_KINDS,
+        "crowded",
+        "fifo-ids",
+        PUSHED,
+        SINGLE,
+    }
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
     assert {queue.settings.partitions for queue in queues} == {1, 2, 3, 5}
     assert any(one.has_visitor for one in drawn)
