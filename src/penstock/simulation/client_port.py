@@ -87,6 +87,8 @@ class SimulatedSocket:
     def resume_reading(self) -> None:
         """See `ClientSocket`."""
         self.is_paused = False
+        if self.waiting:
+            self._port.resumed()
 
     def abort(self) -> None:
         """See `ClientSocket`."""
@@ -149,6 +151,11 @@ class ClientPort:
                 self._read(socket, socket.waiting.popleft())
         self._has_arrived = any(socket.waiting and not socket.is_paused for socket in self._sockets.values())
         return self._has_arrived
+
+    def resumed(self) -> None:
+        """Something that has arrived may be read now: the next turn does."""
+        self._has_arrived = True
+        self._driver.wake()
 
     def _read(self, socket: SimulatedSocket, data: bytes) -> None:
         socket.taken += len(data)
