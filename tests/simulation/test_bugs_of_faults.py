@@ -32,7 +32,7 @@ def nothing(*arguments: object, **named: object) -> bool:
 
 CASES = {
     "another-batch-will-do": Case(
-        204, None, [(MachineFaults, "misdirect", nothing), (MachineFaults, "misdirect_write", nothing)]
+        460, None, [(MachineFaults, "misdirect", nothing), (MachineFaults, "misdirect_write", nothing)]
     ),
     "former-lives-end-the-journal": Case(
         37, None, [(MachineFaults, "lose", nothing), (MachineFaults, "lose_write", nothing)]

@@ -24,7 +24,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "skip-sync": (3, 5),
     "full-disk-forgets": (27, 37),
     "failed-syncs-are-done": (989, 1001),
-    "another-batch-will-do": (204, 569),
+    "another-batch-will-do": (460, 867),
     "former-lives-end-the-journal": (37, 318),
     "unreadable-sectors-end-a-file": (237, 304),
     "older-connections-know-less": (7, 30),
