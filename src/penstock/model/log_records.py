@@ -31,7 +31,7 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
     members: list[str]
     at_ms: int
     leases_ms: list[int] = []
-    """How long the lease of each member is, for when it has to begin anew."""
+    """The duration of each member's lease, for when it must begin again."""
     ordinal: int = 0
     """Which partition of its queue this is,"""
     partitions: int = 1

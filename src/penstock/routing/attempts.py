@@ -50,7 +50,7 @@ _NEVER_DONE = (
 """Errors that the first attempt would have got as well; and of a queue that no longer exists, nothing that was done remains."""
 
 _TELLS_NOTHING = (ErrorCode.BAD_REQUEST,)
-"""What is said of a batch that is older than those that are remembered: nobody can tell any more whether it was stored. A front end
+"""The answer about a batch that is older than the remembered ones: it is unknown whether it was stored. A front end
 may have more sends under way than that."""
 
 

@@ -83,7 +83,7 @@ class IdleQueues:
         self._times.ask(partition_id, self._passed_ms + after_ms)
 
     def left_ms(self, partition_id: int, expiry_ms: int) -> int:
-        """How long the queue has left, as of the last look, if nobody uses it."""
+        """How long the queue has left, at the last look, if no client uses it."""
         return self._used_ms[partition_id] + expiry_ms - self._passed_ms
 
     def take_due(self, now_ms: int) -> list[int]:

@@ -105,7 +105,7 @@ class ProducerError(PenstockError):
         self._queue = queue
 
     def with_untaken(self, messages: Iterable[Sendable]) -> ProducerError:
-        """The same with messages that were read from what the caller gave, and not taken: nobody else knows of them."""
+        """The same error, with the messages that were read from the caller's iterator and not taken: only this error names them."""
         untaken = list(messages)
         if not untaken:
             return self

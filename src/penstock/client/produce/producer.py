@@ -106,7 +106,7 @@ class Producer(Gathering[OutgoingBatch]):
     async def send_many(self, messages: Iterable[Sendable]) -> None:
         """Takes any number of messages, in order; several times quicker than `send` for each.
 
-        Raises `ProducerError` when earlier messages failed and nobody has been told yet. Its `failures` then also have
+        Raises `ProducerError` when earlier messages failed and no call has reported them yet. Its `failures` then also have
         what was read of `messages` and not taken; what they have left goes on behind that.
         """
         source = iter(messages)

@@ -21,7 +21,7 @@ from penstock.wire.frames import Frame, encode_frame, frames_in
 
 _NOTHING = memoryview(b"")
 GREETINGS_AT_MOST = 8
-"""Two are enough. Each costs time, and a client that is nobody could send them for ever."""
+"""Two are enough. Each costs time, and a client that is no user could send them for ever."""
 
 
 class Greeter:

@@ -84,7 +84,7 @@ class NativeRecord:
             return self._row(asked, who, 0, bytes_out, answer.code, status_of(answer.code), timer_us)
         if failures_only:
             return None
-        if subscription:  # a delivery, which nobody has asked for just now
+        if subscription:  # a delivery, which answers no single request
             asked = (action, queue, 0, now_ms, timer_us, subscription, failures_only)
         return self._row(asked, who, messages_in(answer), bytes_out, SUCCEEDED, OK_STATUS, timer_us)
 

@@ -42,7 +42,7 @@ class BufferBudget:
         self.used_bytes += size
 
     def takes(self, sender: Sender, grown_bytes: int, *, is_unfinished: bool) -> bool:
-        """Counts what a connection keeps now of requests that nobody took yet; False where that is too much.
+        """Counts the bytes that a connection holds of requests that were not taken yet; False if they are too many.
 
         `is_unfinished`: some of it is a request that is not whole.
         """

@@ -99,7 +99,7 @@ class Rivals:
                 return
             yield Pause(random.randint(50, 300))
 
-    # -- queues of which nobody else knows -------------------------------------------------------------------
+    # -- queues of which no other client knows -------------------------------------------------------------------
 
     def _contend(self) -> None:
         for name, client in self._clients.items():

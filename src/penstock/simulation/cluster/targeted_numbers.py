@@ -77,7 +77,7 @@ class NumberHunter(Hunter):
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
 
     def _bring_back(self, entry: PartitionEntry, primary: str) -> Steps[None]:
-        """It writes what nobody else gets until another one leads and has committed something. Then all others are gone, and it is there."""
+        """It writes records that no other replica gets, until another one leads and has committed something. Then only this one is left."""
         self._metadata.unreachable_from.update([primary, *self._fabric.strays()])
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
         now = self._now(entry)

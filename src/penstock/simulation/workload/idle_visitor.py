@@ -168,7 +168,7 @@ class IdleVisitor:
         return _Moment(self._stage.schedule.elapsed_ms, self._stage.schedule.now_ms)
 
     def _idle_ms(self) -> int:
-        """For how long nobody used the queue. A node cannot tell a small step of its clock from a look that came late."""
+        """For how long no client used the queue. A node cannot tell a small step of its clock from a look that came late."""
         passed_ms = self._stage.schedule.elapsed_ms - self._used.elapsed_ms
         unnoticed_ms = LOOKS_AT_ONCE * idle_queues.LOOK_MS
         steps = [
