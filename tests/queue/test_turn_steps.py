@@ -345,7 +345,7 @@ def test_times_of_sending_are_swept_in_steps(living: bool) -> None:
     for number in range(MANY):
         times.add(100 * number, 1 + number)
         with steps() as counted:
-            times.sweep(lambda run, number=number: living or run[0] == 1 or run[0] > number - 100)  # type: ignore[misc]
+            times.sweep(lambda run, number=number: living or run[0] == 1 or run[0] > number - 100)  # type: ignore[misc]  # a default binds the number
         most = max(most, counted[0])
     assert most <= 250
     assert living or len(times.columns()[0]) <= 1_000
